@@ -1,0 +1,102 @@
+package core
+
+import (
+	"fmt"
+
+	"varve/core/segment"
+)
+
+// Unlimited is the retention value for no limit.
+const Unlimited = -1
+
+// Config is the numbers of a log. Bytes, and nanoseconds for durations.
+type Config struct {
+	LogID segment.LogID // identity of a log that Open creates; an existing one keeps its own
+	Nonce uint64        // drawn by the driver for each life
+
+	Sync         segment.SyncMode
+	SyncInterval Time // Periodic: time between syncs; acks pause at twice that
+
+	SegmentBytes      int64
+	SegmentAge        Time // an active segment older than this rolls; Unlimited
+	IndexSpacingBytes int64
+	SectorBytes       int
+	MaxBatchBytes     int64 // payload of one batch
+	PendingBytes      int64 // accepted, not yet written
+	MinFreeBytes      int64 // below it appends answer ErrNoSpace
+	Preallocate       bool
+	PrepareBytes      int64 // least step of zero-filling
+	IdleSave          Time  // the frontier is saved after this much quiet
+
+	RetentionBytes         int64 // total; Unlimited
+	RetentionAge           Time
+	LocalRetentionBytes    int64 // on local disk; without a cold tier the lesser of both rules
+	LocalRetentionAge      Time
+	RetentionCheckInterval Time
+
+	ProducersMax int // producers remembered; beyond that the one silent longest is forgotten
+
+	VerifyAllOnOpen    bool
+	RepairChecksumTail bool
+	AllowDamaged       bool
+	ReadOnly           bool // plan only: Open stops before its first write (check, read, dump)
+}
+
+// DefaultConfig returns the defaults. LogID and Nonce are the caller's to draw.
+func DefaultConfig() Config {
+	const second = 1_000_000_000
+	return Config{
+		Sync: segment.OnCommit, SyncInterval: second / 4,
+		SegmentBytes: 256 << 20, SegmentAge: 24 * 3600 * second, IndexSpacingBytes: 4096,
+		SectorBytes: 512, MaxBatchBytes: 16 << 20, PendingBytes: 64 << 20,
+		MinFreeBytes: 256 << 20, Preallocate: true, PrepareBytes: 1 << 20, IdleSave: second / 100,
+		RetentionBytes: Unlimited, RetentionAge: Unlimited,
+		LocalRetentionBytes: Unlimited, LocalRetentionAge: Unlimited,
+		RetentionCheckInterval: 60 * second, ProducersMax: 4096,
+	}
+}
+
+// Validate names the first key whose value cannot work.
+func (c *Config) Validate() error {
+	bad := func(key string, value any, want string) error {
+		return fmt.Errorf("core: config %s = %v: want %s", key, value, want)
+	}
+	limit := func(v int64) bool { return v == Unlimited || v > 0 }
+	switch {
+	case c.Sync > segment.NoSync:
+		return bad("fsync_mode", c.Sync, "on_commit, periodic or none")
+	case c.SyncInterval < 1_000_000:
+		return bad("fsync_interval_ms", c.SyncInterval, "at least 1 ms")
+	case c.SectorBytes < 512 || c.SectorBytes > 4096 || c.SectorBytes&(c.SectorBytes-1) != 0:
+		return bad("sector_bytes", c.SectorBytes, "a power of two in 512..4096")
+	case c.SegmentBytes < 2*int64(c.SectorBytes) || c.SegmentBytes > 1<<40:
+		return bad("segment_bytes", c.SegmentBytes, "two sectors up to 1 TiB")
+	case c.IndexSpacingBytes < 1 || c.IndexSpacingBytes > 1<<30:
+		return bad("index_spacing_bytes", c.IndexSpacingBytes, "1 byte to 1 GiB")
+	case c.MaxBatchBytes < 1 || c.MaxBatchBytes > 1<<30:
+		return bad("max_batch_bytes", c.MaxBatchBytes, "1 byte to 1 GiB")
+	case c.PendingBytes < c.MaxBatchBytes:
+		return bad("pending_bytes", c.PendingBytes, "at least max_batch_bytes")
+	case c.MinFreeBytes < 0:
+		return bad("min_free_bytes", c.MinFreeBytes, "0 or more")
+	case c.Preallocate && c.PrepareBytes < int64(c.SectorBytes):
+		return bad("prepare_bytes", c.PrepareBytes, "at least a sector")
+	case c.IdleSave < 0:
+		return bad("idle_save", c.IdleSave, "0 or more")
+	case c.SegmentAge != Unlimited && c.SegmentAge <= 0:
+		return bad("segment_age", c.SegmentAge, "above 0, or -1 for unlimited")
+	case !limit(c.RetentionBytes):
+		return bad("retention_bytes", c.RetentionBytes, "above 0, or -1 for unlimited")
+	case !limit(c.RetentionAge):
+		return bad("retention_age", c.RetentionAge, "above 0, or -1 for unlimited")
+	case !limit(c.LocalRetentionBytes):
+		return bad("local_retention_bytes", c.LocalRetentionBytes, "above 0, or -1 for unlimited")
+	case !limit(c.LocalRetentionAge):
+		return bad("local_retention_age", c.LocalRetentionAge, "above 0, or -1 for unlimited")
+	case c.RetentionCheckInterval <= 0:
+		return bad("retention_check_interval", c.RetentionCheckInterval, "above 0")
+	case c.ProducersMax < 1:
+		return bad("producers_max", c.ProducersMax, "1 or more")
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+
+	"varve/core/segment"
+)
+
+// Errors of an append. All but ErrUnknown are definite: the batch is not in the log and never will
+// be.
+var (
+	ErrOverloaded  = errors.New("core: too many bytes pending; wait for acks")
+	ErrNoSpace     = errors.New("core: no space left on device for appends")
+	ErrTooLarge    = errors.New("core: batch larger than max_batch_bytes")
+	ErrEmpty       = errors.New("core: batch without records")
+	ErrPoisoned    = errors.New("core: poisoned by a failed sync; reopen the log")
+	ErrClosed      = errors.New("core: log is closed")
+	ErrNotOpen     = errors.New("core: log is still opening")
+	ErrWriteFailed = errors.New("core: write failed and was rolled back")
+	ErrSequence    = errors.New("core: producer sequence out of order")
+	ErrFenced      = errors.New("core: producer epoch is old")
+	ErrOutOfRange  = errors.New("core: offset beyond the committed end")
+
+	// ErrUnknown ends an append that may or may not be in the log: a sync failed or the log went
+	// away under it. Look at the log after reopening, or send it again with a producer sequence.
+	ErrUnknown = errors.New("core: outcome unknown")
+)
+
+// CorruptError is damage to bytes that were committed, or that the log cannot tell from committed
+// ones. Nothing is served or cut in its place.
+type CorruptError struct {
+	Segment  segment.ID
+	Base     Offset // base offset of the segment file
+	Pos      int64  // byte position in the file; -1: the file as a whole
+	Offset   Offset // first record affected
+	End      Offset // first record after the damage, 0 if unknown
+	Expected string
+	Found    string
+}
+
+// Name returns the name of the damaged file.
+func (e *CorruptError) Name() string { return segment.Name(e.Base, e.Segment) }
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("core: damage in %s at byte %d, offset %d: expected %s, found %s; run: varve log check",
+		e.Name(), e.Pos, e.Offset, e.Expected, e.Found)
+}
+
+// LostSuffixError says that evidence proves records which no file holds.
+type LostSuffixError struct {
+	End      Offset // what was found ends here
+	Evidence Offset // what was proven durable ends here
+}
+
+func (e *LostSuffixError) Error() string {
+	return fmt.Sprintf("core: committed records [%d, %d) are missing: files end at %d, evidence reaches %d; run: varve log check",
+		e.End, e.Evidence, e.End, e.Evidence)
+}
+
+// TrimmedError says that the offset asked for existed and is gone.
+type TrimmedError struct{ Requested, Start Offset }
+
+func (e *TrimmedError) Error() string {
+	return fmt.Sprintf("core: offset %d was trimmed; the log starts at %d", e.Requested, e.Start)
+}
+
+// DivergedError says that the reader's last record is not in this log: a power loss gave its
+// offset to another record, under a newer epoch.
+type DivergedError struct {
+	Position Position
+	Epoch    Epoch  // that owns the offset before Position now
+	First    Offset // where that epoch begins
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("core: position %d of epoch %d diverged: epoch %d begins at offset %d",
+		e.Position.Offset, e.Position.Epoch, e.Epoch, e.First)
+}
+
+// RefusedError says that a directory cannot be opened as it is, and why.
+type RefusedError struct {
+	Name string // file, or "" for the directory
+	Why  string
+	Next string // what to do
+}
+
+func (e *RefusedError) Error() string {
+	name := e.Name
+	if name == "" {
+		name = "directory"
+	}
+	return fmt.Sprintf("core: %s refused: %s; %s", name, e.Why, e.Next)
+}
+
+// IOError is an I/O error met while opening. It is never taken for damage or for an end.
+type IOError struct {
+	Effect string
+	Err    error
+}
+
+func (e *IOError) Error() string { return fmt.Sprintf("core: %s: %v", e.Effect, e.Err) }
+
+// Unwrap returns the cause.
+func (e *IOError) Unwrap() error { return e.Err }
