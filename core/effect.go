@@ -247,4 +247,6 @@ type Fetch struct {
 	Buf []byte // result: what was read, from a batch boundary at At on; memory is reused
 	At  int64  // result: position of Buf[0]
 	EOF bool   // result: the file ends with Buf
+
+	Missing bool // result: the error is that the file is not there
 }
