@@ -1,0 +1,106 @@
+package main
+
+import "strconv"
+
+// layer says what the package in a folder may import of this module, and whether it may import
+// other modules. "x/..." stands for x and every folder below it.
+type layer struct {
+	dir     string
+	imports []string
+	clients bool // other modules are allowed
+}
+
+// layers is the import rule of the module. The first entry that matches a folder counts. What
+// ships never lists faultfs, model or sim: a product that can reach its own fault injector or its
+// fakes might use them. Embedders pay for no client library, so only the bindings have clients.
+var layers = []layer{
+	{dir: "core/segment"},
+	{dir: "core/manifest", imports: []string{"core/segment"}},
+	{dir: "core", imports: []string{"core/segment", "core/manifest"}},
+
+	{dir: "tiers", imports: []string{"core/..."}},
+	{dir: "tiers/disk", imports: []string{"core/...", "tiers"}},
+	{dir: "tiers/disk/osfs", imports: []string{"tiers/disk"}},
+	{dir: "tiers/dirbucket", imports: []string{"core/...", "tiers"}},
+	{dir: "tiers/valkey", imports: []string{"core/...", "tiers"}, clients: true},
+	{dir: "tiers/s3", imports: []string{"core/...", "tiers"}, clients: true},
+	{dir: "tiers/tiertest", imports: []string{"core/...", "tiers", "tiers/disk"}},
+
+	{dir: "", imports: []string{
+		"core/...", "tiers", "tiers/disk", "tiers/disk/osfs", "tiers/dirbucket",
+	}},
+	{dir: "broker/...", imports: []string{"", "core/...", "tiers", "broker/..."}, clients: true},
+	{dir: "cmd/varve", imports: []string{"", "core/...", "tiers/...", "broker/..."}, clients: true},
+
+	{dir: "faultfs/passthrough", imports: []string{"core/...", "faultfs", "tiers/..."}},
+	{dir: "faultfs", imports: []string{"core/segment", "tiers/disk"}},
+	{dir: "model/porcupine", imports: []string{"core/...", "model"}, clients: true},
+	{dir: "model", imports: []string{"core/..."}},
+	{dir: "sim/...", imports: []string{
+		"core/...", "tiers", "tiers/disk", "faultfs/...", "model/...", "sim/...",
+	}},
+	{dir: "cmd/varve-sim", imports: []string{"..."}, clients: true},
+	{dir: "fuzz/...", imports: []string{"..."}},
+	{dir: "cmd/tidy"},
+}
+
+// checkLayers reports imports against the direction that layers gives. Tests may import more: they
+// do not ship.
+func checkLayers(t *tree) []finding {
+	var out []finding
+	for _, p := range t.packages {
+		rule := layerOf(p.dir)
+		for _, f := range p.files {
+			if f.test {
+				continue
+			}
+			if rule == nil {
+				out = append(out, t.find(f.ast.Package, "layers",
+					"folder %q has no entry in cmd/tidy/layers.go: say what it may import", p.dir))
+				break
+			}
+			for _, spec := range f.ast.Imports {
+				name, err := strconv.Unquote(spec.Path.Value)
+				if err == nil && !rule.allows(t, name) {
+					out = append(out, t.find(spec.Pos(), "layers", "%s may not import %s", p.path, name))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// layerOf returns the rule for a folder, nil if there is none.
+func layerOf(dir string) *layer {
+	for i := range layers {
+		if covers(layers[i].dir, dir) {
+			return &layers[i]
+		}
+	}
+	return nil
+}
+
+// allows reports whether the layer may import a path.
+func (l *layer) allows(t *tree, name string) bool {
+	dir, ours := t.local(name)
+	if !ours {
+		return l.clients || t.standard(name)
+	}
+	for _, pattern := range l.imports {
+		if covers(pattern, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// covers reports whether a pattern of the table stands for a folder.
+func covers(pattern, dir string) bool {
+	if pattern == "..." {
+		return true
+	}
+	if n := len(pattern) - len("/..."); n > 0 && pattern[n:] == "/..." {
+		return within(dir, pattern[:n])
+	}
+	return pattern == dir
+}
