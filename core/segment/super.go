@@ -117,6 +117,7 @@ func AppendSuper(dst []byte, s *Superblock) ([]byte, error) {
 		e = e[superEntryBytes:]
 	}
 	le.PutUint32(e, crc32.Update(0, castagnoli, b[:used-superCRCBytes]))
+	check(superSane(b[:used]) == nil, "superblock that ReadSuper would refuse")
 	return dst, nil
 }
 
