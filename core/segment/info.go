@@ -44,8 +44,12 @@ type FileInfo struct {
 	Header  Header // as in the file; with a damaged header: base and id from the name, epoch from the batches
 	Version uint16 // as found, for HeaderNewer
 
-	Sealed bool   // a footer that verifies ends the file (or a sidecar: see Sidecar)
-	Footer Footer // valid if Sealed
+	Sealed  bool   // a footer that verifies ends the file
+	Sidecar bool   // not Sealed, but the sidecar index beside it verifies and stands in for the footer
+	Footer  Footer // valid if Sealed or Sidecar; a sidecar may end before the file's batches do
+
+	Head    Break // why no run starts where the first batch belongs; BreakNone: one does, or the file is empty
+	HeadPos int64
 
 	Scanned   bool            // batches were verified one by one; else only header and footer were read
 	Runs      []Run           // in file order; none if no batch verifies
