@@ -42,15 +42,14 @@ type FooterBuilder struct {
 	placement uint32 // seed
 }
 
-// Reset starts the footer of a segment whose first batch is to come at dataPos. A file with a
-// damaged header has no header CRC: 0.
-func (b *FooterBuilder) Reset(log LogID, id ID, base Offset, epoch Epoch, headerCRC uint32, dataPos int64, sectorBytes int, spacing int64) {
-	check(dataPos > 0 && spacing > 0 && validSector(uint32(sectorBytes)), "layout of a footer")
-	b.f = Footer{ID: id, Base: base, End: base, DataEnd: dataPos, Epoch: epoch, HeaderCRC: headerCRC}
-	b.sector, b.spacing = int64(sectorBytes), spacing
+// Reset starts the footer of a segment with this header. headerCRC is 0 where that is damaged.
+func (b *FooterBuilder) Reset(h *Header, headerCRC uint32, spacing int64) {
+	check(spacing > 0 && validSector(h.SectorBytes), "layout of a footer")
+	b.sector, b.spacing = int64(h.SectorBytes), spacing
+	b.f = Footer{ID: h.ID, Base: h.Base, End: h.Base, DataEnd: b.sector, Epoch: h.Epoch, HeaderCRC: headerCRC}
 	b.entries = b.entries[:0]
 	b.producers.reset()
-	b.placement = PlacementSeed(log, id)
+	b.placement = PlacementSeed(h.LogID, h.ID)
 }
 
 // Add takes a batch that is known to be written at pos: commit is its placement counter and chain
@@ -79,8 +78,8 @@ func (b *FooterBuilder) Add(pos int64, i *Identity, commit uint64, chain uint32)
 	b.producers.add(i)
 }
 
-// Footer returns the summary of what was added so far.
-func (b *FooterBuilder) Footer() Footer { return b.f }
+// Summary returns the summary of what was added so far.
+func (b *FooterBuilder) Summary() Footer { return b.f }
 
 // Pos returns where the footer goes in the segment file: the first sector boundary behind the data.
 func (b *FooterBuilder) Pos() int64 { return roundUp(b.f.DataEnd, b.sector) }

@@ -23,7 +23,7 @@ func (w *Rewriter) Begin(dst []byte, h *Header, frontier Offset, spacing int64) 
 	dst = appendZeros(dst, int64(h.SectorBytes))
 	w.chain = PutHeader(dst[at:], h)
 	w.pos, w.commit = int64(h.SectorBytes), 0
-	w.footer.Reset(h.LogID, h.ID, h.Base, h.Epoch, w.chain, w.pos, int(h.SectorBytes), spacing)
+	w.footer.Reset(h, w.chain, spacing)
 	return dst
 }
 
