@@ -1,0 +1,163 @@
+package faultfs
+
+// Directories of a Disk, by index.
+const (
+	dirParent = iota
+	dirLog
+	dirQuarantine
+)
+
+// logEntry is the log directory's own name in its parent.
+const logEntry = "log"
+
+// entry is a name in a directory.
+type entry struct {
+	name string
+	node *inode
+}
+
+// nameOp is a change of a directory that is not durable: a link, or an unlink if node is nil.
+type nameOp struct {
+	name string
+	node *inode
+	pair uint32 // the same number in both halves of a rename, else 0
+	lost bool   // a failed or lying sync: no later sync writes it
+}
+
+// dir is a directory: the names that processes see, those that the device holds, and the
+// operations that lead from the latter to the former.
+type dir struct {
+	live, durable []entry
+	pending       []nameOp
+	cover         int // operations that the outstanding sync covers
+	syncing       bool
+}
+
+func (x *dir) reset() {
+	clear(x.live)
+	clear(x.durable)
+	clear(x.pending)
+	*x = dir{live: x.live[:0], durable: x.durable[:0], pending: x.pending[:0]}
+}
+
+func find(list []entry, name string) int {
+	for i := range list {
+		if list[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// get returns the file that processes see under a name, nil if there is none.
+func (x *dir) get(name string) *inode {
+	if i := find(x.live, name); i >= 0 {
+		return x.live[i].node
+	}
+	return nil
+}
+
+// put links or, with a nil node, unlinks a name in a list of entries.
+func put(list []entry, name string, node *inode) []entry {
+	i := find(list, name)
+	switch {
+	case i < 0 && node != nil:
+		return append(list, entry{name, node})
+	case i >= 0 && node != nil:
+		list[i].node = node
+	case i >= 0:
+		last := len(list) - 1
+		list[i] = list[last]
+		list[last] = entry{}
+		return list[:last]
+	}
+	return list
+}
+
+func (x *dir) put(name string, node *inode) { x.apply(name, node, 0) }
+
+// apply changes the live names and remembers the change as pending.
+func (x *dir) apply(name string, node *inode, pair uint32) {
+	x.live = put(x.live, name, node)
+	x.pending = append(x.pending, nameOp{name: name, node: node, pair: pair})
+}
+
+// settle makes everything durable that the outstanding sync covers, or everything.
+func (x *dir) settle() {
+	n := len(x.pending)
+	if x.syncing {
+		n = x.cover
+	}
+	clean := n == len(x.pending)
+	for i := 0; clean && i < n; i++ {
+		clean = !x.pending[i].lost
+	}
+	if clean {
+		x.durable = append(x.durable[:0], x.live...)
+		clear(x.pending)
+		x.pending = x.pending[:0]
+		return
+	}
+	for i := 0; i < n; {
+		if x.pending[i].lost {
+			i++
+			continue
+		}
+		before := len(x.pending)
+		x.persist(i)
+		n -= before - len(x.pending)
+		i = 0 // persist also took older operations on the same name
+	}
+}
+
+// persist makes one operation durable on its own. Older ones on the same name are history then.
+func (x *dir) persist(i int) {
+	op := x.pending[i]
+	x.durable = put(x.durable, op.name, op.node)
+	kept := x.pending[:0]
+	for j := range x.pending {
+		if j <= i && x.pending[j].name == op.name {
+			if j < x.cover {
+				x.cover--
+			}
+			continue
+		}
+		kept = append(kept, x.pending[j])
+	}
+	clear(x.pending[len(kept):])
+	x.pending = kept
+}
+
+// lose makes what the outstanding sync covers, or everything, such that no later sync writes it.
+// It returns how many operations that were.
+func (x *dir) lose() int {
+	n := len(x.pending)
+	if x.syncing {
+		n = x.cover
+	}
+	for i := range x.pending[:n] {
+		x.pending[i].lost = true
+	}
+	return n
+}
+
+// holds reports whether a file could still be reached through this directory, also after a power
+// loss.
+func (x *dir) holds(n *inode) bool {
+	for i := range x.live {
+		if x.live[i].node == n {
+			return true
+		}
+	}
+	for i := range x.durable {
+		if x.durable[i].node == n {
+			return true
+		}
+	}
+	for i := range x.pending {
+		if x.pending[i].node == n {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,272 @@
+package faultfs
+
+import (
+	"errors"
+	"fmt"
+
+	"varve/tiers/disk"
+)
+
+// Sector is the unit that a device writes whole or not at all, in bytes.
+const Sector = 512
+
+// Processes is how many processes may use one Disk.
+const Processes = 4
+
+// MaxFileBytes bounds a simulated file, because it lives in memory twice.
+const MaxFileBytes = 1 << 30
+
+// Errors of injected faults. ErrDead is returned by every call of a process whose call budget is
+// used up; such a call had no effect.
+var (
+	ErrIO          = errors.New("faultfs: simulated EIO")
+	ErrInterrupted = errors.New("faultfs: simulated EINTR")
+	ErrDead        = errors.New("faultfs: the process is dead")
+
+	errNoSpace  = fmt.Errorf("faultfs: simulated ENOSPC: %w", disk.ErrNoSpace)
+	errReadOnly = fmt.Errorf("faultfs: simulated EROFS: %w", disk.ErrReadOnly)
+)
+
+// Errors of the calls themselves.
+var (
+	errNotExist   = fmt.Errorf("faultfs: %w", disk.ErrNotExist)
+	errExist      = fmt.Errorf("faultfs: %w", disk.ErrExist)
+	errLocked     = fmt.Errorf("faultfs: %w", disk.ErrLocked)
+	errFull       = fmt.Errorf("faultfs: %w", disk.ErrNoSpace)
+	errReadHandle = fmt.Errorf("faultfs: file is open for reading only: %w", disk.ErrReadOnly)
+	errName       = errors.New("faultfs: bad file name")
+	errDir        = errors.New("faultfs: not a directory of the log")
+	errIsDir      = errors.New("faultfs: is a directory, not a file")
+	errRange      = errors.New("faultfs: negative position or size, or beyond the largest file")
+	errClosed     = errors.New("faultfs: file is closed")
+)
+
+// Params describes a fresh disk.
+type Params struct {
+	Seed     uint64 // of the disk's own stream, until the first Seed
+	Capacity int64  // bytes; 0 is unlimited
+	LogDir   bool   // the log directory exists, durably
+}
+
+// arm is one fault waiting for its call.
+type arm struct {
+	op     Op
+	fault  Fault
+	skip   int
+	suffix string
+}
+
+// Rates is how often a call of each class meets a fault, in 1/65,536. The fault is drawn evenly
+// from those that are switched on and can strike that class.
+type Rates [OpCount]uint16
+
+// Disk is one simulated disk with one log directory. It belongs to one goroutine.
+type Disk struct {
+	rand   Rand
+	faults FaultSet
+	marks  FaultSet
+	rates  Rates
+	arms   []arm
+	active bool // any arm or rate is set: the only test a faultless call makes
+
+	readOnly bool // a failed sync made the file system read-only
+	capacity int64
+	used     int64
+	lives    uint32
+	pairs    uint32 // renames so far; pairs their halves
+
+	fs       [Processes]FS
+	dirs     [3]dir
+	dirNodes [3]inode // stand for the directories themselves in their parents' entries
+	inodes   []*inode // in use
+	free     []*inode // cleared
+	handles  []*File
+	next     int // where the search for an unused handle goes on
+	open     int
+
+	last      *inode // the latest write, for D2Torn
+	lastOff   int64
+	lastEnd   int64
+	counts    Counts
+	violation violation
+}
+
+// New returns a disk as Reset(Params{}) leaves it.
+func New() *Disk {
+	d := &Disk{}
+	for i := range d.fs {
+		d.fs[i].d = d
+	}
+	for i := range d.dirNodes {
+		d.dirNodes[i].isDir = true
+	}
+	d.growHandles(16)
+	d.Reset(Params{})
+	return d
+}
+
+// Reset makes the disk empty and faultless. It costs what was used since the last Reset.
+func (d *Disk) Reset(p Params) {
+	for _, n := range d.inodes {
+		n.reset()
+		d.free = append(d.free, n)
+	}
+	d.inodes = d.inodes[:0]
+	for _, h := range d.handles {
+		h.close()
+	}
+	d.open, d.next = 0, 0
+	for i := range d.dirs {
+		d.dirs[i].reset()
+	}
+	d.lives, d.pairs = 0, 0
+	for i := range d.fs {
+		d.fs[i].begin()
+	}
+	d.rand.Seed(p.Seed)
+	d.faults, d.marks, d.readOnly = 0, 0, false
+	d.capacity, d.used = p.Capacity, 0
+	d.last = nil
+	d.counts = Counts{}
+	d.violation = violation{}
+	d.Heal()
+	if p.LogDir {
+		d.dirs[dirParent].put(logEntry, &d.dirNodes[dirLog])
+		d.dirs[dirParent].settle()
+	}
+}
+
+// FS returns the view of one process, 0 to Processes-1. Processes share the files and exclude each
+// other by Lock only.
+func (d *Disk) FS(process int) *FS { return &d.fs[process] }
+
+// Seed restarts the stream that all draws inside calls come from.
+func (d *Disk) Seed(seed uint64) { d.rand.Seed(seed) }
+
+// SetFaults switches faults on, and all others off: for rates and for what a power loss does.
+func (d *Disk) SetFaults(s FaultSet) { d.faults = s }
+
+// Faults returns the faults that are switched on.
+func (d *Disk) Faults() FaultSet { return d.faults }
+
+// SetRates makes calls meet faults at random; all zero turns that off.
+func (d *Disk) SetRates(r *Rates) {
+	d.rates = *r
+	d.activate()
+}
+
+// SetCapacity changes the size of the disk in bytes; 0 is unlimited. Less than what is used means
+// full.
+func (d *Disk) SetCapacity(bytes int64) { d.capacity = bytes }
+
+// FailNext makes the next call of a class meet a fault. It panics if the fault cannot strike it.
+func (d *Disk) FailNext(op Op, f Fault) { d.Arm(op, f, 0, "") }
+
+// Arm makes a call meet a fault: the one after the next skip calls of that class on names that end
+// in suffix (directories have the names that SyncDir takes). It panics if the fault cannot strike
+// such a call.
+func (d *Disk) Arm(op Op, f Fault, skip int, suffix string) {
+	check(callFaults[op].Has(f), "faultfs: this fault cannot strike this call")
+	d.arms = append(d.arms, arm{op, f, skip, suffix})
+	d.activate()
+}
+
+// Armed returns how many arms have not struck yet.
+func (d *Disk) Armed() int { return len(d.arms) }
+
+// Heal ends all faults to come: arms, rates, a read-only file system. Damage done stays, as do
+// the switches, which only a power loss reads then.
+func (d *Disk) Heal() {
+	d.arms = d.arms[:0]
+	d.rates = Rates{}
+	d.readOnly = false
+	d.active = false
+}
+
+// ReadOnly reports whether a failed sync made the file system read-only.
+func (d *Disk) ReadOnly() bool { return d.readOnly }
+
+// Marks returns the faults that took effect since Reset.
+func (d *Disk) Marks() FaultSet { return d.marks }
+
+func (d *Disk) activate() {
+	d.active = len(d.arms) > 0
+	for _, r := range d.rates {
+		d.active = d.active || r != 0
+	}
+}
+
+func (d *Disk) mark(f Fault) { d.marks |= f.Bit() }
+
+// inject records that a fault took effect and ends in an error that the caller sees.
+func (d *Disk) inject(f Fault, err error) error {
+	d.mark(f)
+	d.counts.Injected++
+	return err
+}
+
+// draw returns the fault that strikes this call, if any.
+func (d *Disk) draw(op Op, name string) Fault {
+	for i := range d.arms {
+		a := &d.arms[i]
+		if a.op != op || !hasSuffix(name, a.suffix) {
+			continue
+		}
+		if a.skip > 0 {
+			a.skip--
+			continue
+		}
+		f := a.fault
+		d.arms = append(d.arms[:i], d.arms[i+1:]...)
+		d.activate()
+		return f
+	}
+	rate := d.rates[op]
+	if rate == 0 || !d.rand.Chance(rate) {
+		return NoFault
+	}
+	set := callFaults[op] & d.faults
+	if set == 0 {
+		return NoFault
+	}
+	return set.pick(int(d.rand.Below(uint64(set.Len()))))
+}
+
+// refuse returns the error of a fault that stops a call before it has an effect, else nil.
+func (d *Disk) refuse(f Fault) error {
+	switch f {
+	case D13NoSpace:
+		return d.inject(f, errNoSpace)
+	case D14ReadOnce, D15Error:
+		return d.inject(f, ErrIO)
+	}
+	return nil
+}
+
+// answer is what a call returns that did what it was asked to.
+func (d *Disk) answer(f Fault) error {
+	if f == D12Applied {
+		return d.inject(f, ErrIO)
+	}
+	return nil
+}
+
+// room returns how many of n more bytes fit.
+func (d *Disk) room(n int64) int64 {
+	if d.capacity == 0 || d.used+n <= d.capacity {
+		return n
+	}
+	d.mark(D13Capacity)
+	return max(0, d.capacity-d.used)
+}
+
+func hasSuffix(s, suffix string) bool {
+	return len(s) >= len(suffix) && s[len(s)-len(suffix):] == suffix
+}
+
+// check panics on a broken invariant of this package or a misuse by its caller.
+func check(ok bool, what string) {
+	if !ok {
+		panic(what)
+	}
+}
