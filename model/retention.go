@@ -1,0 +1,111 @@
+package model
+
+// TrimCalled says that a client asks for everything below an offset to go.
+func (c *Checker) TrimCalled(now Time, before Offset) {
+	if c.event(now) {
+		c.trimTo = max(c.trimTo, before)
+	}
+}
+
+// TrimReturned says that such a call succeeded: Start has moved.
+func (c *Checker) TrimReturned(now Time, before Offset) {
+	if c.event(now) && c.start < before {
+		c.fail(K14, "a trim returned before Start had moved", 0, c.start, before, c.start)
+	}
+}
+
+// RetentionRuns says that the log may apply its policy now. Call it at least whenever it does, and
+// before StartMoved. What the policy allows once stays allowed.
+func (c *Checker) RetentionRuns(now Time, wall Time, r Retention, segments []SegmentSpan) {
+	if c.event(now) {
+		c.retainTo = max(c.retainTo, retained(wall, r, segments, false))
+	}
+}
+
+// RetentionDone says that the log has had the time to delete what its policy says.
+func (c *Checker) RetentionDone(now Time, wall Time, r Retention, segments []SegmentSpan) {
+	if !c.event(now) {
+		return
+	}
+	if want := retained(wall, r, segments, true); c.start < want {
+		c.fail(K14, "retention kept what its policy deletes", 0, c.start, want, c.start)
+	}
+}
+
+// StartMoved says that Start has moved, as clients see it. Segments, if not nil, are those before
+// the move: beyond what was trimmed, only whole ones go.
+func (c *Checker) StartMoved(now Time, start Offset, segments []SegmentSpan) {
+	if !c.event(now) {
+		return
+	}
+	allowed := max(c.trimTo, c.retainTo)
+	switch {
+	case start < c.start:
+		c.fail(K14, "Start went back", 0, start, c.start, start)
+	case start > allowed:
+		c.fail(K14, "Start moved beyond what trims and retention ask for", 0, start, allowed, start)
+	case start > c.committed:
+		c.fail(K14, "Start moved above Committed", 0, start, c.committed, start)
+	case start > c.proven:
+		c.fail(K14, "Start moved above what the device holds", 0, start, c.proven, start)
+	case start > c.trimTo && segments != nil && !boundary(start, segments):
+		c.fail(K14, "retention deleted a part of a segment", 0, start, -1, start)
+	}
+	c.moveStart(max(c.start, min(start, c.End())))
+}
+
+func (c *Checker) moveStart(start Offset) {
+	if start == c.start {
+		return
+	}
+	c.start, c.startStamp = start, c.stamp
+	n := 0
+	for _, d := range c.damages {
+		if d.end > start {
+			c.damages[n] = d
+			n++
+		}
+	}
+	c.damages = c.damages[:n]
+}
+
+func boundary(o Offset, segments []SegmentSpan) bool {
+	for i := range segments {
+		if segments[i].First == o || segments[i].End == o {
+			return true
+		}
+	}
+	return false
+}
+
+// retained returns the Start that the policy leaves: whole segments go, from the head, never the
+// active one, while together they hold more bytes than allowed or the head's newest batch is as old
+// as allowed. A time in the future counts from when it was first seen. Where a reading of the policy
+// is free (is a segment that straddles the limit kept? is the very age old?), what must go is less
+// than what may go.
+func retained(wall Time, r Retention, segments []SegmentSpan, must bool) Offset {
+	if len(segments) == 0 {
+		return 0
+	}
+	var bytes int64
+	for i := range segments {
+		bytes += segments[i].Bytes
+	}
+	start := segments[0].First
+	for i := range segments {
+		s := &segments[i]
+		age := wall - min(s.Newest, s.Seen)
+		big, old := bytes > r.Bytes, age >= r.Age
+		if must {
+			big, old = bytes-s.Bytes >= r.Bytes, age > r.Age
+		}
+		big = big && r.Bytes != Unlimited
+		old = old && r.Age != Unlimited
+		if s.Active || (!big && !old) {
+			break
+		}
+		start = s.End
+		bytes -= s.Bytes
+	}
+	return start
+}
