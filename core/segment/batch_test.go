@@ -153,6 +153,13 @@ func TestBatchHeaderBounds(t *testing.T) {
 			t.Errorf("reserved byte %d may be 1", at)
 		}
 	}
+	p, i := goldenBatchFields(nil)
+	PutBatchHeader(buf, &p, &i, 1, 2)
+	buf[3] = 'C'
+	resealBatch(buf, 1, 2)
+	if _, _, _, ok := ReadBatchHeader(buf, 1, 2); ok {
+		t.Error("any magic will do")
+	}
 }
 
 // resealBatch makes all checksums of a header right again.

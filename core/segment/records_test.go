@@ -114,7 +114,7 @@ func TestRecordsDamage(t *testing.T) {
 			t.Fatalf("%s: %v after %d records", what, err, len(got))
 		}
 	}
-	for range 60 {
+	for range 10 {
 		recs := randomRecords(&r)
 		payload, _ := AppendRecords(nil, recs)
 		count := uint32(len(recs))
