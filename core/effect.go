@@ -45,13 +45,16 @@ type Result struct {
 	FreeBytes int64 // free space seen, -1 if the effect did not look
 }
 
+// answer is Result under a name that, embedded, leaves the method Result free.
+type answer = Result
+
 // Result implements Effect.
 func (r *Result) Result() *Result { return r }
 
 // Create makes a segment file: open exclusively, write the header sector, sync the file, sync the
 // directory. Success promises file and directory entry durable.
 type Create struct {
-	Result
+	answer
 	Header segment.Header
 	Bytes  []byte // encoded header, one sector
 }
@@ -59,7 +62,7 @@ type Create struct {
 // Commit appends one cohort's batches with one gathered write and, when Sync is set, one sync.
 // Success promises all bytes written and, with Sync, durable.
 type Commit struct {
-	Result
+	answer
 	Segment    segment.ID
 	Base       Offset // base offset of the segment, for its name
 	Pos        int64  // where the write starts
@@ -71,7 +74,7 @@ type Commit struct {
 
 // Rollback cuts a segment back after a failed write and makes the cut durable: truncate, sync.
 type Rollback struct {
-	Result
+	answer
 	Segment segment.ID
 	Base    Offset
 	Bytes   int64 // new size
@@ -80,7 +83,7 @@ type Rollback struct {
 // Seal ends a segment: write the footer, cut the file to its exact size, sync. Success promises
 // every batch and the footer durable.
 type Seal struct {
-	Result
+	answer
 	Segment segment.ID
 	Base    Offset
 	Pos     int64  // where the footer starts
@@ -90,7 +93,7 @@ type Seal struct {
 
 // Sync makes durable what was written to a segment before it was issued.
 type Sync struct {
-	Result
+	answer
 	Segment segment.ID
 	Base    Offset
 	End     Offset // batches that end at or before it are claimed
@@ -106,7 +109,7 @@ type FileEntry struct {
 
 // List reads the directory. Discovery, part 1.
 type List struct {
-	Result
+	answer
 	Missing bool        // the directory does not exist
 	Super   [2]bool     // super.0, super.1
 	Files   []FileEntry // in any order
@@ -117,14 +120,14 @@ type List struct {
 
 // LoadSuper reads both superblock slots. Discovery, part 2.
 type LoadSuper struct {
-	Result
+	answer
 	Slots [2][]byte // file contents (at most segment.SuperBytesMax+1), empty if there is no file
 }
 
 // SaveSuper writes one superblock slot. Fresh goes through tmp, sync, rename, directory sync;
 // otherwise in place: write, sync. NewLog makes the directory first and syncs its parent last.
 type SaveSuper struct {
-	Result
+	answer
 	Slot   int
 	Fresh  bool
 	NewLog bool
@@ -133,7 +136,7 @@ type SaveSuper struct {
 
 // Scan verifies one segment file. Discovery, part 3.
 type Scan struct {
-	Result
+	answer
 	File        FileEntry
 	LogID       segment.LogID
 	SectorBytes int  // used where the file's own header does not verify
@@ -143,7 +146,7 @@ type Scan struct {
 
 // Prepare writes zeros ahead of the tail, so that commits write into written blocks.
 type Prepare struct {
-	Result
+	answer
 	Segment segment.ID
 	Base    Offset
 	Pos     int64
@@ -153,7 +156,7 @@ type Prepare struct {
 // Replace copies the span [Header.Base, Header.End) of a source file into a complete new file,
 // verifying each batch, and puts it in place: tmp, footer, sync, rename, directory sync.
 type Replace struct {
-	Result
+	answer
 	Header            segment.Header // kind Replacement; its ID names the new file
 	Source            FileEntry
 	SourceEpoch       Epoch  // epoch that the batches must have
@@ -165,7 +168,7 @@ type Replace struct {
 // SaveIndex derives the sidecar index of a file that has no footer: scan, tmp, sync, rename. Only
 // [Base of the file, End) is indexed.
 type SaveIndex struct {
-	Result
+	answer
 	File              FileEntry
 	LogID             segment.LogID
 	End               Offset
@@ -174,7 +177,7 @@ type SaveIndex struct {
 
 // Remove unlinks files and syncs the directory once.
 type Remove struct {
-	Result
+	answer
 	Files []FileEntry // segments, their sidecars with them
 	Names []string    // other names: *.tmp, orphaned sidecars
 }
@@ -182,12 +185,12 @@ type Remove struct {
 // Quarantine moves files into quarantine/ and syncs both directories. Nothing is destroyed: a name
 // taken there gets a numbered suffix.
 type Quarantine struct {
-	Result
+	answer
 	Files []FileEntry
 }
 
 // Space looks at the free space; only used while there is too little.
-type Space struct{ Result }
+type Space struct{ answer }
 
 // Lane implements Effect.
 func (*Create) Lane() Lane { return Tail }
