@@ -1,3 +1,12 @@
 module varve
 
-go 1.26
+go 1.26.0
+
+require github.com/anishathalye/porcupine v1.3.1
+
+require (
+	github.com/alecthomas/kong v1.17.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
+)
