@@ -2,6 +2,8 @@ package segment
 
 import (
 	"encoding/hex"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -118,3 +120,17 @@ func (s *splitMix) bytes(n int) []byte {
 
 // span returns a number of random magnitude, from 0 bits up to 64.
 func (s *splitMix) span() uint64 { return s.next() >> s.below(65) }
+
+// The page that other implementers read shows the very same vectors.
+func TestGoldenInDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/format.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat := strings.ReplaceAll(string(page), "\n", "")
+	for _, golden := range []string{goldenHeader, goldenBatch, goldenPayload, goldenSuper} {
+		if !strings.Contains(flat, "```"+golden+"```") {
+			t.Errorf("docs/format.md lacks %s", golden)
+		}
+	}
+}

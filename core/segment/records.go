@@ -179,6 +179,9 @@ func (it *RecordIter) extras(r *Record) bool {
 	if flags == 0 || flags&^recordFlags != 0 {
 		return it.fail(it.pos, "flags of 1 to 7", fmt.Sprint(flags))
 	}
+	if flags&recordHasTime != 0 && it.index == 0 {
+		return it.fail(it.pos, "no time delta in the first record", "one")
+	}
 	it.pos++
 	if flags&recordHasTime != 0 {
 		at := it.pos

@@ -102,17 +102,7 @@ func TestRecordsDamage(t *testing.T) {
 	var it RecordIter
 	verify := func(what string, payload []byte, count uint32) {
 		t.Helper()
-		got, err := readRecords(&it, payload, count)
-		var damage *RecordsError
-		switch {
-		case err == nil:
-			if again, _ := AppendRecords(nil, got); len(got) != int(count) || !bytes.Equal(again, payload) {
-				t.Fatalf("%s: %x reads as %x, %d of %d records", what, payload, again, len(got), count)
-			}
-		case !errors.As(err, &damage) || damage.Pos < 0 || damage.Pos > int64(len(payload)) ||
-			int(damage.Record) != len(got) || damage.Expected == "" || damage.Found == "":
-			t.Fatalf("%s: %v after %d records", what, err, len(got))
-		}
+		verifyUnique(t, &it, what, payload, count)
 	}
 	for range 10 {
 		recs := randomRecords(&r)
@@ -140,6 +130,45 @@ func TestRecordsDamage(t *testing.T) {
 	}
 }
 
+// verifyUnique reads a payload that may be anything; it reports whether it was a good one.
+func verifyUnique(t *testing.T, it *RecordIter, what string, payload []byte, count uint32) bool {
+	t.Helper()
+	got, err := readRecords(it, payload, count)
+	var damage *RecordsError
+	switch {
+	case err == nil:
+		if again, _ := AppendRecords(nil, got); len(got) != int(count) || !bytes.Equal(again, payload) {
+			t.Fatalf("%s: %x reads as %x, %d of %d records", what, payload, again, len(got), count)
+		}
+	case !errors.As(err, &damage) || damage.Pos < 0 || damage.Pos > int64(len(payload)) ||
+		int(damage.Record) != len(got) || damage.Expected == "" || damage.Found == "":
+		t.Fatalf("%s: %v after %d records", what, err, len(got))
+	}
+	return err == nil
+}
+
+// Payloads made of the bytes that mean something: many are good, and each of those is the one
+// encoding of its records.
+func TestRecordsUnique(t *testing.T) {
+	const alphabet = "\x00\x00\x01\x01\x02\x03\x04\x05\x06\x07\x80\x83"
+	r := splitMix(7)
+	var it RecordIter
+	payload := make([]byte, 8, 24)
+	good := 0
+	for range 100_000 {
+		payload = payload[:8+r.below(12)]
+		for i := 8; i < len(payload); i++ {
+			payload[i] = alphabet[r.below(len(alphabet))]
+		}
+		if verifyUnique(t, &it, "alphabet", payload, 1+uint32(r.below(4))) {
+			good++
+		}
+	}
+	if good < 1000 {
+		t.Fatalf("only %d good payloads", good)
+	}
+}
+
 func TestRecordsMalformed(t *testing.T) {
 	base := make([]byte, 8)
 	huge := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}
@@ -158,7 +187,8 @@ func TestRecordsMalformed(t *testing.T) {
 		{"no flags", []byte{1}, 1, 9},
 		{"flags 0", []byte{1, 0}, 1, 9},
 		{"flags 8", []byte{1, 8}, 1, 9},
-		{"time delta 0", []byte{1, 1, 0}, 1, 10},
+		{"time delta in the first record", []byte{1, 1, 2}, 1, 9},
+		{"time delta 0", []byte{0, 1, 1, 0}, 2, 11},
 		{"key beyond the end", []byte{1, 2, 5, 'k'}, 1, 11},
 		{"key of 2^64-1 bytes", append([]byte{1, 2}, huge...), 1, 20},
 		{"headers 0", []byte{1, 4, 0}, 1, 10},
@@ -170,7 +200,7 @@ func TestRecordsMalformed(t *testing.T) {
 	} {
 		recs, err := readRecords(new(RecordIter), append(base[:8:8], c.tail...), c.count)
 		var damage *RecordsError
-		if len(recs) != 0 || !errors.As(err, &damage) || damage.Pos != c.pos {
+		if !errors.As(err, &damage) || damage.Pos != c.pos || int(damage.Record) != len(recs) {
 			t.Errorf("%s: %d records, %v, want position %d", c.name, len(recs), err, c.pos)
 		}
 	}
