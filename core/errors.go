@@ -21,6 +21,7 @@ var (
 	ErrSequence    = errors.New("core: producer sequence out of order")
 	ErrFenced      = errors.New("core: producer epoch is old")
 	ErrOutOfRange  = errors.New("core: offset beyond the committed end")
+	ErrBadKind     = errors.New("core: unknown payload kind")
 
 	// ErrUnknown ends an append that may or may not be in the log: a sync failed or the log went
 	// away under it. Look at the log after reopening, or send it again with a producer sequence.

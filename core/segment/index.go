@@ -216,7 +216,7 @@ func (l *Layout) readProducers(src []byte, dst []ProducerState) (out []ProducerS
 		}
 		for e := src[blockHead:size]; len(e) > 0; e = e[producerBytes:] {
 			s := ProducerState{ID: int64(le.Uint64(e)), Epoch: int16(le.Uint16(e[8:])), Count: e[10]}
-			if s.Count > ProducerBatches {
+			if s.Count == 0 || s.Count > ProducerBatches {
 				return dst, false
 			}
 			for j := range s.Batches {

@@ -82,3 +82,26 @@ type ProducerBatch struct {
 	Records  uint32
 	Base     Offset
 }
+
+// Last returns the base offset of the newest batch.
+func (s *ProducerState) Last() Offset { return s.Batches[s.Count-1].Base }
+
+// Remember notes a batch of this producer. A newer producer epoch forgets the batches of the old.
+func (s *ProducerState) Remember(i *Identity) {
+	s.RememberBatch(i.ProducerEpoch, ProducerBatch{Sequence: i.Sequence, Records: i.Records, Base: i.Base})
+}
+
+// RememberBatch is Remember for a batch that a footer recorded.
+func (s *ProducerState) RememberBatch(epoch int16, b ProducerBatch) {
+	if epoch > s.Epoch {
+		s.Count = 0
+		s.Batches = [ProducerBatches]ProducerBatch{}
+	}
+	s.Epoch = epoch
+	if s.Count == ProducerBatches {
+		copy(s.Batches[:], s.Batches[1:])
+		s.Count--
+	}
+	s.Batches[s.Count] = b
+	s.Count++
+}

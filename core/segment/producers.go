@@ -31,17 +31,10 @@ func (t *producerTable) add(i *Identity) {
 	if s.Count > 0 && i.ProducerEpoch < s.Epoch {
 		return
 	}
-	if s.Count > 0 && i.ProducerEpoch > s.Epoch {
-		s.Count = 0
-		s.Batches = [ProducerBatches]ProducerBatch{}
+	if s.Count == 0 {
+		s.Epoch = i.ProducerEpoch
 	}
-	s.Epoch = i.ProducerEpoch
-	if s.Count == ProducerBatches {
-		copy(s.Batches[:], s.Batches[1:])
-		s.Count--
-	}
-	s.Batches[s.Count] = ProducerBatch{Sequence: i.Sequence, Records: i.Records, Base: i.Base}
-	s.Count++
+	s.Remember(i)
 }
 
 // find returns the state of a producer, made if it is new.

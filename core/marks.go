@@ -1,0 +1,94 @@
+package core
+
+// Mark is a rare branch or verdict that a simulator run must reach.
+type Mark uint8
+
+// Marks of the core, by where they lie.
+const (
+	MarkNewLog            Mark = iota // an absent or empty directory became a log
+	MarkSuperOneSlot                  // one superblock slot was missing or did not verify
+	MarkSuperRefused                  // no slot verifies: refused
+	MarkSuperNewer                    // a newer format was refused
+	MarkCleanOpen                     // the life before closed cleanly; nothing to rescue
+	MarkIncompleteOpen                // the life before died while opening
+	MarkTornTail                      // torn batch above evidence, cut by lineage
+	MarkTornChecksum                  // whole batch with a wrong checksum above evidence, taken as torn
+	MarkRefusedChecksum               // the same under on_commit: refused
+	MarkEvidenceBehind                // evidence was found behind the first damage of a file
+	MarkCorrupt                       // damage below evidence
+	MarkAllowDamaged                  // and served around
+	MarkLostSuffix                    // evidence names records that no file holds
+	MarkVoidFile                      // a file void by lineage is kept
+	MarkSuperseded                    // a file replaced over its whole span is removed
+	MarkLeftover                      // a file wholly below HotStart is removed
+	MarkUnfinished                    // an unfinished creation is removed
+	MarkTmp                           // an unfinished *.tmp is removed
+	MarkQuarantine                    // a file went to quarantine
+	MarkHeaderByName                  // a damaged header over verifying batches was used by its name
+	MarkForeign                       // a file of another log was refused
+	MarkEpochAhead                    // a file newer than the superblock was refused
+	MarkFooterDerived                 // a footer or sidecar had to be derived again
+	MarkSidecarUsed                   // a sidecar index stood in for a footer
+	MarkRescue                        // content above evidence was rescued
+	MarkRescueReplacement             // a rescue of an earlier life was rescued again
+	MarkReplan                        // a source changed under a Replace: planned anew
+	MarkOpenIOError                   // an I/O error ended an open
+	MarkOpenNoSpace                   // an open waits for free space and serves what is proven
+	MarkRollSize                      // roll because the cohort did not fit
+	MarkRollAge                       // roll by age
+	MarkRollProducers                 // roll because the footer is full
+	MarkRollExplicit                  // roll on request
+	MarkOwnSegment                    // a batch larger than a segment
+	MarkRollback                      // a failed write was undone
+	MarkRollbackFailed                // and could not be undone: poisoned
+	MarkCreateFailed                  // a segment could not be created: definite failure
+	MarkSealFailed                    // a footer could not be written: rolled back, stays active
+	MarkNoSpace                       // ENOSPC met by a write
+	MarkLowSpace                      // appends refused below min_free_bytes
+	MarkSpaceBack                     // space returned
+	MarkPoisonSync                    // poisoned by a failed file sync
+	MarkPoisonDir                     // poisoned by a failed directory sync or a superblock sync
+	MarkSyncOverlap                   // a Sync was issued beside a Commit in flight
+	MarkSyncPartial                   // and claimed less than what was written
+	MarkAckPaused                     // acks paused: the oldest unsynced byte is too old
+	MarkIdleSave                      // the frontier was saved after quiet
+	MarkSuperRetry                    // a failed superblock save is tried again on the same slot
+	MarkSuperGrown                    // the superblock outgrew its file
+	MarkPrepared                      // zeros were written ahead
+	MarkPrepareWait                   // a Commit waited for a Prepare
+	MarkPrepareFailed                 // zero-filling failed and was given up for the segment
+	MarkRetentionSize                 // retention by size moved Start
+	MarkRetentionAge                  // retention by age moved Start
+	MarkTrim                          // Trim moved Start
+	MarkTrimSync                      // a Trim needed a sync first
+	MarkTrimInside                    // Start lies inside a segment
+	MarkRemoved                       // trimmed files were removed
+	MarkRemoveFailed                  // a removal failed and is tried again
+	MarkDuplicate                     // a producer's duplicate got the original span
+	MarkDuplicateInFlight             // while the original was not acked yet
+	MarkSequenceGap                   // a producer's gap was refused
+	MarkProducerFenced                // an old producer epoch was refused
+	MarkProducerForgotten             // the silent longest was forgotten
+	MarkProducerUndone                // a roll-back restored producer state
+	MarkOverloaded                    // pending_bytes reached
+	MarkCloseClean                    // a clean close
+	MarkCloseUnclean                  // a close that could not seal or save
+	MarkDamagedReader                 // a reader reported damage
+	MarkClockBack                     // the wall clock stepped back between appends
+	MarkSidecarSaved                  // a sidecar index was written
+	MarkCount
+)
+
+// MarkSet is a set of marks.
+type MarkSet [2]uint64
+
+// Has reports whether a mark is in the set.
+func (s *MarkSet) Has(m Mark) bool { return s[m>>6]&(1<<(m&63)) != 0 }
+
+// Add puts a mark into the set.
+func (s *MarkSet) Add(m Mark) { s[m>>6] |= 1 << (m & 63) }
+
+// Marks returns the marks reached by this Log since Open.
+func (l *Log) Marks() *MarkSet { return &l.marks }
+
+func (l *Log) mark(m Mark) { l.marks.Add(m) }

@@ -1,0 +1,503 @@
+package core
+
+import "varve/core/segment"
+
+// reconcile makes the plan. It is pure and idempotent; it may ask for files to be verified batch by
+// batch first (rescan), and is called again afterwards.
+func (p *Plan) reconcile(s *segment.Superblock, cfg *Config, marks *MarkSet) {
+	r := reconciler{p: p, s: s, cfg: cfg, marks: marks}
+	p.Extents, p.Rescues, p.Damage = p.Extents[:0], p.Rescues[:0], p.Damage[:0]
+	p.quarantines = p.quarantines[:0]
+	p.Refused, p.Torn, p.TornBytes = nil, false, 0
+	p.Start, p.HotStart = s.Start, s.HotStart
+	r.measureFiles()
+	r.claimEpoch()
+	if p.Refused != nil {
+		return
+	}
+	r.gatherEvidence()
+	if r.wantsRescans() {
+		return
+	}
+	r.walk()
+	if r.again || p.Refused != nil {
+		return
+	}
+	r.rescue()
+	r.judgeFiles()
+}
+
+type reconciler struct {
+	p     *Plan
+	s     *segment.Superblock
+	cfg   *Config
+	marks *MarkSet
+	again bool // a rescan is wanted
+}
+
+func (r *reconciler) refuse(f *PlanFile, why, next string) {
+	r.p.refusal = RefusedError{Name: segment.Name(f.Entry.Base, f.Entry.ID), Why: why, Next: next}
+	r.p.Refused = &r.p.refusal
+}
+
+// measureFiles notes each file's end and age, and refuses what is not ours to read.
+func (r *reconciler) measureFiles() {
+	for i := range r.p.Files {
+		f := &r.p.Files[i]
+		f.end, f.appendTime, f.rescan = f.Entry.Base, 0, false
+		switch f.Info.Verdict {
+		case segment.HeaderForeign:
+			r.marks.Add(MarkForeign)
+			r.refuse(f, "it belongs to another log", "move it out of the directory")
+			return
+		case segment.HeaderNewer:
+			r.marks.Add(MarkSuperNewer)
+			r.refuse(f, "its format is newer than this program's", "use a newer varve")
+			return
+		case segment.HeaderDamaged:
+			if f.batches() {
+				r.marks.Add(MarkHeaderByName)
+			}
+		}
+		if f.quick() {
+			f.end, f.appendTime = f.Info.Footer.End, f.Info.Footer.AppendTime
+		}
+		for j := range f.Info.Runs {
+			f.end = max(f.end, f.Info.Runs[j].End)
+			f.appendTime = max(f.appendTime, f.Info.Runs[j].AppendTime)
+		}
+	}
+}
+
+// claimEpoch takes the highest epoch that verified fields name, plus one. A batch of an epoch that
+// no superblock ever completed means that the superblock itself went back.
+func (r *reconciler) claimEpoch() {
+	p := r.p
+	top := r.s.Epoch
+	last := Epoch(0)
+	if n := len(r.s.Lineage); n > 0 {
+		last = r.s.Lineage[n-1].Epoch
+	}
+	for i := range p.Files {
+		f := &p.Files[i]
+		if f.Info.Verdict == segment.HeaderGood {
+			top = max(top, f.Entry.ID.Owner())
+		}
+		if f.Info.Epoch > last {
+			r.marks.Add(MarkEpochAhead)
+			r.refuse(f, "its batches are of an epoch that the superblock does not know: the superblock went back", "run: varve log check")
+			return
+		}
+	}
+	p.Epoch = top + 1
+	if p.Epoch >= segment.EpochMax {
+		p.refusal = RefusedError{Why: "its epochs are used up", Next: "copy its records into a new log"}
+		p.Refused = &p.refusal
+	}
+}
+
+// gatherEvidence finds the greatest proven offset: the superblock's frontier and every placement
+// header's, each capped where a later epoch begins.
+func (r *reconciler) gatherEvidence() {
+	ev := max(r.s.Frontier, r.s.Start)
+	for i := range r.p.Files {
+		f := &r.p.Files[i]
+		if f.usable() && f.Info.Epoch != 0 {
+			ev = max(ev, min(f.Info.Evidence, laterFirst(r.s.Lineage, f.Info.Epoch)))
+		}
+	}
+	r.p.Evidence = ev
+}
+
+// wantsRescans asks for batch by batch verification of files that only a footer vouches for and
+// that reach above evidence: a footer is no evidence.
+func (r *reconciler) wantsRescans() bool {
+	for i := range r.p.Files {
+		f := &r.p.Files[i]
+		if f.usable() && f.quick() && f.Info.Footer.End > r.p.Evidence {
+			f.rescan, r.again = true, true
+		}
+	}
+	return r.again
+}
+
+// walk goes from HotStart to the recovered end, taking at each offset the file that may serve it.
+func (r *reconciler) walk() {
+	p := r.p
+	o := p.HotStart
+	for !r.again && p.Refused == nil {
+		epoch, limit := ownerOf(r.s.Lineage, o)
+		at, end := r.pick(o, epoch)
+		if at < 0 {
+			next, more := r.gap(o, epoch)
+			if !more {
+				break
+			}
+			o = next
+			continue
+		}
+		end = min(end, limit)
+		r.extend(at, epoch, o, end)
+		o = end
+	}
+	p.End = o
+}
+
+// pick returns the file that serves an offset, and how far. A replacement wins within its span,
+// whatever it holds; the highest id among several.
+func (r *reconciler) pick(o Offset, epoch Epoch) (at int, end Offset) {
+	p := r.p
+	best, limit := -1, EndNone
+	for i := range p.Files {
+		f := &p.Files[i]
+		h := &f.Info.Header
+		if !f.usable() || !f.replacement() || f.epoch() != epoch {
+			continue
+		}
+		if h.Base <= o && o < h.End && (best < 0 || f.Entry.ID > p.Files[best].Entry.ID) {
+			best = i
+		}
+	}
+	if best < 0 {
+		for i := range p.Files {
+			f := &p.Files[i]
+			if !f.usable() || f.replacement() || f.epoch() != epoch {
+				continue
+			}
+			if _, ok := f.run(o); ok && (best < 0 || f.Entry.ID > p.Files[best].Entry.ID) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return -1, 0
+		}
+	} else {
+		limit = p.Files[best].Info.Header.End
+	}
+	end, ok := p.Files[best].run(o)
+	if !ok {
+		return -1, 0
+	}
+	for i := range p.Files {
+		f := &p.Files[i]
+		if f.usable() && f.replacement() && f.epoch() == epoch && f.Entry.ID > p.Files[best].Entry.ID &&
+			f.Info.Header.Base > o {
+			limit = min(limit, f.Info.Header.Base)
+		}
+	}
+	return best, min(end, limit)
+}
+
+func (r *reconciler) extend(at int, epoch Epoch, first, end Offset) {
+	p := r.p
+	f := &p.Files[at]
+	if n := len(p.Extents); n > 0 {
+		if x := &p.Extents[n-1]; x.Segment == f.Entry.ID && x.End == first && x.Damage == segment.BreakNone {
+			x.End = end
+			return
+		}
+	}
+	p.Extents = append(p.Extents, extentOf(f, epoch, first, end))
+}
+
+func extentOf(f *PlanFile, epoch Epoch, first, end Offset) Extent {
+	sector := int64(f.Info.Header.SectorBytes)
+	x := Extent{
+		First: first, End: end, Segment: f.Entry.ID, Base: f.Entry.Base, Epoch: epoch,
+		Bytes: f.Entry.Bytes, DataPos: sector, Sector: sector,
+	}
+	switch {
+	case f.Info.Sealed:
+		x.Index = IndexFooter
+	case f.Info.Sidecar:
+		x.Index = IndexSidecar
+	}
+	if f.quick() {
+		x.MinTime, x.MaxTime = f.Info.Footer.MinTime, f.Info.Footer.MaxTime
+		return x
+	}
+	x.MinTime, x.MaxTime = f.Info.Runs[0].MinTime, f.Info.Runs[0].MaxTime
+	for i := range f.Info.Runs {
+		x.MinTime = min(x.MinTime, f.Info.Runs[i].MinTime)
+		x.MaxTime = max(x.MaxTime, f.Info.Runs[i].MaxTime)
+	}
+	return x
+}
+
+// gap judges an offset that nothing serves: below evidence it is damage or loss, above it the end.
+// It returns where to go on, if the walk goes on.
+func (r *reconciler) gap(o Offset, epoch Epoch) (next Offset, more bool) {
+	p := r.p
+	at := r.suspect(o, epoch)
+	if at >= 0 && p.Files[at].quick() {
+		p.Files[at].rescan, r.again = true, true
+		return 0, false
+	}
+	if o < p.Evidence {
+		return r.damage(o, at)
+	}
+	if at < 0 {
+		return 0, false
+	}
+	f := &p.Files[at]
+	why, pos := f.breakAt(o)
+	switch why {
+	case segment.BreakPayload:
+		if r.syncMode(f) == segment.OnCommit && !r.cfg.RepairChecksumTail {
+			r.marks.Add(MarkRefusedChecksum)
+			r.corrupt(f, o, 0, pos, "payload checksum of the last batch",
+				"another one in whole sectors; a torn write cannot leave that (repair_checksum_tail takes it as torn)")
+			p.Refused = &p.Damage[len(p.Damage)-1]
+			return 0, false
+		}
+		r.marks.Add(MarkTornChecksum)
+		r.torn(at, pos)
+	case segment.BreakTorn:
+		r.marks.Add(MarkTornTail)
+		r.torn(at, pos)
+	}
+	return 0, false
+}
+
+func (r *reconciler) syncMode(f *PlanFile) segment.SyncMode {
+	if f.Info.Verdict == segment.HeaderGood {
+		return f.Info.Header.Sync
+	}
+	return r.s.Sync
+}
+
+func (r *reconciler) torn(at int, pos int64) {
+	r.p.Torn, r.p.TornFile, r.p.TornPos = true, at, pos
+	r.p.TornBytes = max(0, r.p.Files[at].Info.Bytes-pos)
+}
+
+// suspect returns the file that should hold an offset: the replacement that claims it, else the
+// last file of the epoch that begins at or below it.
+func (r *reconciler) suspect(o Offset, epoch Epoch) int {
+	best, claimed := -1, false
+	for i := range r.p.Files {
+		f := &r.p.Files[i]
+		if !f.usable() || f.epoch() != epoch && f.epoch() != 0 || f.Entry.Base > o {
+			continue
+		}
+		claims := f.replacement() && o < f.Info.Header.End
+		if f.replacement() && !claims {
+			continue
+		}
+		if best < 0 || claims && !claimed || claims == claimed && !before(&f.Entry, &r.p.Files[best].Entry) {
+			best, claimed = i, claims
+		}
+	}
+	return best
+}
+
+// damage records what is missing below evidence. With allow_damaged the walk goes on behind it.
+func (r *reconciler) damage(o Offset, at int) (next Offset, more bool) {
+	p := r.p
+	next = r.nextServed(o)
+	why, pos := segment.BreakNone, int64(-1)
+	if at >= 0 {
+		why, pos = p.Files[at].breakAt(o)
+	}
+	if why == segment.BreakNone && next == EndNone && !r.cfg.AllowDamaged {
+		r.marks.Add(MarkLostSuffix)
+		p.Lost = LostSuffixError{End: o, Evidence: p.Evidence}
+		p.Refused = &p.Lost
+		return 0, false
+	}
+	if next == EndNone {
+		next = p.Evidence
+	} else {
+		r.marks.Add(MarkEvidenceBehind)
+	}
+	r.marks.Add(MarkCorrupt)
+	r.recordDamage(o, next, at, why, pos)
+	if !r.cfg.AllowDamaged {
+		p.Refused = &p.Damage[0]
+		return 0, false
+	}
+	r.marks.Add(MarkAllowDamaged)
+	x := Extent{First: o, End: next, Damage: segment.BreakTorn, DamagePos: pos}
+	if at >= 0 {
+		f := &p.Files[at]
+		x.Segment, x.Base, x.Epoch, x.Bytes = f.Entry.ID, f.Entry.Base, f.epoch(), f.Entry.Bytes
+		f.Fate = FateDamaged
+	}
+	p.Extents = append(p.Extents, x)
+	return next, true
+}
+
+func (r *reconciler) recordDamage(o, end Offset, at int, why segment.Break, pos int64) {
+	missing := PlanFile{Entry: FileEntry{Base: o}}
+	f := &missing
+	if at >= 0 {
+		f = &r.p.Files[at]
+	}
+	switch why {
+	case segment.BreakPayload:
+		r.corrupt(f, o, end, pos, "payload checksum of a committed batch", "another one")
+	case segment.BreakTorn:
+		r.corrupt(f, o, end, pos, "a committed batch", "bytes that do not verify")
+	default:
+		r.corrupt(f, o, end, pos, "a committed batch", "nothing")
+	}
+}
+
+func (r *reconciler) corrupt(f *PlanFile, o, end Offset, pos int64, expected, found string) {
+	r.p.Damage = append(r.p.Damage, CorruptError{
+		Segment: f.Entry.ID, Base: f.Entry.Base, Pos: pos, Offset: o, End: end, Expected: expected, Found: found,
+	})
+}
+
+// nextServed returns the least offset above o at which a file could serve again.
+func (r *reconciler) nextServed(o Offset) Offset {
+	next := EndNone
+	consider := func(f *PlanFile, first Offset) {
+		if epoch, _ := ownerOf(r.s.Lineage, first); first > o && first < next && epoch == f.epoch() {
+			if at, _ := r.pick(first, epoch); at >= 0 {
+				next = first
+			}
+		}
+	}
+	for i := range r.p.Files {
+		f := &r.p.Files[i]
+		if !f.usable() {
+			continue
+		}
+		if f.quick() {
+			consider(f, f.Info.Footer.Base)
+		}
+		for j := range f.Info.Runs {
+			consider(f, f.Info.Runs[j].First)
+		}
+	}
+	return next
+}
+
+// rescue plans a copy of everything above evidence: the page cache may hold what the device never
+// got, and a fresh sync would not tell.
+func (r *reconciler) rescue() {
+	p := r.p
+	for i := range p.Extents {
+		x := &p.Extents[i]
+		if x.End <= p.Evidence || x.Damage != segment.BreakNone {
+			continue
+		}
+		p.Rescues = append(p.Rescues, Rescue{
+			File: p.fileIndex(x.Segment), Epoch: x.Epoch, First: max(x.First, p.Evidence), End: x.End,
+		})
+	}
+}
+
+func (p *Plan) fileIndex(id segment.ID) int {
+	for i := range p.Files {
+		if p.Files[i].Entry.ID == id {
+			return i
+		}
+	}
+	check(false, "an extent has a file")
+	return -1
+}
+
+// rescued puts a replacement that was just written in the place of what it replaces.
+func (p *Plan) rescued(at int, e *Replace) {
+	r := p.Rescues[at]
+	entry := FileEntry{ID: e.Header.ID, Base: e.Header.Base, Bytes: e.Bytes}
+	appendTime := p.Files[r.File].appendTime
+	f := p.addFile(entry)
+	f.Fate, f.replaced = FateServe, true
+	f.end, f.appendTime = r.End, appendTime
+	f.Info.Verdict, f.Info.Header, f.Info.Epoch, f.Info.Sealed = segment.HeaderGood, e.Header, r.Epoch, true
+	old := p.Files[r.File].Entry.ID
+	for i := range p.Extents {
+		x := &p.Extents[i]
+		if x.Segment != old || x.First > r.First || x.End != r.End {
+			continue
+		}
+		n := *x
+		n.First, n.Segment, n.Base, n.Bytes, n.Index = r.First, entry.ID, entry.Base, entry.Bytes, IndexFooter
+		n.DataPos, n.Sector = int64(e.Header.SectorBytes), int64(e.Header.SectorBytes)
+		if x.First == r.First {
+			*x = n
+		} else {
+			x.End = r.First
+			p.Extents = append(p.Extents, Extent{})
+			copy(p.Extents[i+2:], p.Extents[i+1:])
+			p.Extents[i+1] = n
+		}
+		break
+	}
+	if src := &p.Files[r.File]; !p.serves(old) && src.Fate == FateServe {
+		src.Fate = FateSuperseded
+	}
+}
+
+func (p *Plan) serves(id segment.ID) bool {
+	for i := range p.Extents {
+		if p.Extents[i].Segment == id {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeFiles decides what becomes of each file.
+func (r *reconciler) judgeFiles() {
+	p := r.p
+	for i := range p.Files {
+		f := &p.Files[i]
+		if f.Fate != FateDamaged || !p.serves(f.Entry.ID) {
+			f.Fate = r.fate(f)
+		}
+		if f.Fate == FateQuarantine {
+			p.quarantines = append(p.quarantines, f.Entry)
+		}
+	}
+}
+
+func (r *reconciler) fate(f *PlanFile) Fate {
+	p := r.p
+	switch {
+	case p.serves(f.Entry.ID):
+		return FateServe
+	case f.Info.Verdict == segment.HeaderMisnamed:
+		r.marks.Add(MarkQuarantine)
+		return FateQuarantine
+	case !f.batches() && (f.Entry.Base >= p.End || !f.Info.Tail):
+		r.marks.Add(MarkUnfinished)
+		return FateUnfinished
+	case !f.batches():
+		r.marks.Add(MarkQuarantine)
+		return FateQuarantine
+	case f.end <= p.HotStart:
+		return FateLeftover
+	case r.superseded(f):
+		return FateSuperseded
+	}
+	r.marks.Add(MarkVoidFile)
+	return FateVoid
+}
+
+// superseded reports whether the file's epoch owns any offset that it holds below the recovered
+// end: then others serve it. Otherwise the file is void.
+func (r *reconciler) superseded(f *PlanFile) bool {
+	own := func(first, end Offset) bool {
+		for o := max(first, r.p.HotStart); o < min(end, r.p.End); {
+			epoch, limit := ownerOf(r.s.Lineage, o)
+			if epoch == f.epoch() {
+				return true
+			}
+			o = limit
+		}
+		return false
+	}
+	if f.quick() {
+		return own(f.Info.Footer.Base, f.Info.Footer.End)
+	}
+	for i := range f.Info.Runs {
+		if own(f.Info.Runs[i].First, f.Info.Runs[i].End) {
+			return true
+		}
+	}
+	return false
+}
