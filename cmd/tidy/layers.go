@@ -1,18 +1,26 @@
 package main
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
-// layer says what the package in a folder may import of this module, and whether it may import
-// other modules. "x/..." stands for x and every folder below it.
+// layer says what the package in a folder may import of this module, and of other modules. "x/..."
+// stands for x and every folder below it, "..." for everything.
 type layer struct {
 	dir     string
 	imports []string
-	clients bool // other modules are allowed
+	modules []string // packages of other modules
 }
+
+var (
+	systemCalls = []string{"golang.org/x/sys/unix"} // no client: the calls that package syscall lacks
+	anyModule   = []string{"..."}
+)
 
 // layers is the import rule of the module. The first entry that matches a folder counts. What
 // ships never lists faultfs, model or sim: a product that can reach its own fault injector or its
-// fakes might use them. Embedders pay for no client library, so only the bindings have clients.
+// fakes might use them. Embedders pay for no client library, so only the bindings import any.
 var layers = []layer{
 	{dir: "core/segment"},
 	{dir: "core/manifest", imports: []string{"core/segment"}},
@@ -20,26 +28,27 @@ var layers = []layer{
 
 	{dir: "tiers", imports: []string{"core/..."}},
 	{dir: "tiers/disk", imports: []string{"core/...", "tiers"}},
-	{dir: "tiers/disk/osfs", imports: []string{"tiers/disk"}},
+	{dir: "tiers/disk/osfs", imports: []string{"tiers/disk"}, modules: systemCalls},
 	{dir: "tiers/dirbucket", imports: []string{"core/...", "tiers"}},
-	{dir: "tiers/valkey", imports: []string{"core/...", "tiers"}, clients: true},
-	{dir: "tiers/s3", imports: []string{"core/...", "tiers"}, clients: true},
+	{dir: "tiers/valkey", imports: []string{"core/...", "tiers"}, modules: anyModule},
+	{dir: "tiers/s3", imports: []string{"core/...", "tiers"}, modules: anyModule},
 	{dir: "tiers/tiertest", imports: []string{"core/...", "tiers", "tiers/disk"}},
 
 	{dir: "", imports: []string{
 		"core/...", "tiers", "tiers/disk", "tiers/disk/osfs", "tiers/dirbucket",
-	}},
-	{dir: "broker/...", imports: []string{"", "core/...", "tiers", "broker/..."}, clients: true},
-	{dir: "cmd/varve", imports: []string{"", "core/...", "tiers/...", "broker/..."}, clients: true},
+	}, modules: systemCalls},
+	{dir: "broker/...", imports: []string{"", "core/...", "tiers", "broker/..."}, modules: anyModule},
+	{dir: "cmd/varve", imports: []string{"", "core/...", "tiers/...", "broker/..."}, modules: anyModule},
 
 	{dir: "faultfs/passthrough", imports: []string{"core/...", "faultfs", "tiers/..."}},
 	{dir: "faultfs", imports: []string{"core/segment", "tiers/disk"}},
-	{dir: "model/porcupine", imports: []string{"core/...", "model"}, clients: true},
+	{dir: "model/porcupine", imports: []string{"core/...", "model"}, modules: anyModule},
+	{dir: "model/ideal", imports: []string{"core/...", "model"}},
 	{dir: "model", imports: []string{"core/..."}},
 	{dir: "sim/...", imports: []string{
 		"core/...", "tiers", "tiers/disk", "faultfs/...", "model/...", "sim/...",
 	}},
-	{dir: "cmd/varve-sim", imports: []string{"..."}, clients: true},
+	{dir: "cmd/varve-sim", imports: []string{"..."}, modules: anyModule},
 	{dir: "fuzz/...", imports: []string{"..."}},
 	{dir: "cmd/tidy"},
 }
@@ -82,16 +91,15 @@ func layerOf(dir string) *layer {
 
 // allows reports whether the layer may import a path.
 func (l *layer) allows(t *tree, name string) bool {
+	if t.standard(name) {
+		return true
+	}
+	allowed := l.modules
 	dir, ours := t.local(name)
-	if !ours {
-		return l.clients || t.standard(name)
+	if ours {
+		name, allowed = dir, l.imports
 	}
-	for _, pattern := range l.imports {
-		if covers(pattern, dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(allowed, func(pattern string) bool { return covers(pattern, name) })
 }
 
 // covers reports whether a pattern of the table stands for a folder.

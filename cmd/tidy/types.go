@@ -73,11 +73,9 @@ func (c *typeChecker) check(p *folder) *checked {
 func pureTypes(t *tree, rule *pureRule, p *folder, types *typeChecker) []finding {
 	c := types.check(p)
 	var out []finding
-	for _, err := range c.errs {
-		out = append(out, finding{
-			pos:  token.Position{Filename: path.Join(p.dir, "*.go")},
-			rule: "purity", text: fmt.Sprintf("does not type-check: %v", err),
-		})
+	if len(c.errs) > 0 {
+		return []finding{t.find(p.files[0].ast.Package, "purity", "does not type-check, so that the rules cannot be: %v, and %d more",
+			c.errs[0], len(c.errs)-1)}
 	}
 	for _, f := range p.files {
 		if f.test {
