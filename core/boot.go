@@ -81,6 +81,7 @@ func (l *Log) nextBoot(now Now) Effect {
 		f := &b.plan.Files[b.at]
 		b.scan.File, b.scan.LogID = f.Entry, l.id
 		b.scan.SectorBytes = int(l.super.state.SectorBytes)
+		b.scan.Lineage = l.super.state.Lineage
 		b.scan.Whole = b.step == bootRescan || l.cfg.VerifyAllOnOpen
 		return &b.scan
 	case bootCreate, bootRaise, bootFinish:
@@ -472,8 +473,9 @@ func (l *Log) adoptFiles(now Now) {
 	}
 }
 
+// producersOf takes over what a file recorded of producers, as far as lineage lets it count.
 func (l *Log) producersOf(f *PlanFile) {
 	for i := range f.Info.Producers {
-		l.producers.merge(&f.Info.Producers[i], l.end)
+		l.producers.merge(&f.Info.Producers[i], f.epoch(), l.lineage)
 	}
 }

@@ -139,8 +139,9 @@ type Scan struct {
 	answer
 	File        FileEntry
 	LogID       segment.LogID
-	SectorBytes int  // used where the file's own header does not verify
-	Whole       bool // verify every batch, even where a footer vouches for the file
+	SectorBytes int     // used where the file's own header does not verify
+	Whole       bool    // verify every batch, even where a footer vouches for the file
+	Lineage     Lineage // batches that it voids do not count for producers
 	Info        segment.FileInfo
 }
 

@@ -139,11 +139,11 @@ func (p *producers) undo() {
 func (p *producers) settle() { p.undoLog.pop() }
 
 // merge takes what a file recorded of a producer; files come in offset order.
-func (p *producers) merge(s *segment.ProducerState, below Offset) {
+func (p *producers) merge(s *segment.ProducerState, epoch Epoch, lineage Lineage) {
 	for j := range int(s.Count) {
 		b := &s.Batches[j]
-		if b.Base >= below {
-			return // void: cut by lineage
+		if owner, _ := ownerOf(lineage, b.Base); owner != epoch && epoch != 0 {
+			continue // void
 		}
 		i, ok := p.find(s.ID)
 		if !ok {

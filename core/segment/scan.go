@@ -10,6 +10,7 @@ type ScanFile struct {
 	SectorBytes int    // used where the file's own header does not verify
 	Index       Source // sidecar index; nil: none
 	IndexBytes  int64
+	Lineage     []Lineage // batches that it voids do not count for producers; nil: all count
 }
 
 // Batch is one batch that verifies, as a Scanner meets it.
@@ -240,9 +241,18 @@ func (s *Scanner) accept(b *Batch) {
 	r.Commit, r.Chain = b.Placement.Commit, b.Chain
 	s.info.Epoch = i.Epoch
 	s.state = scanFollow
-	if len(s.info.Runs) == 0 && i.ProducerID >= 0 {
+	if len(s.info.Runs) == 0 && i.ProducerID >= 0 && owns(s.file.Lineage, i) {
 		s.producers.add(i)
 	}
+}
+
+// owns reports whether a batch's epoch owns its offset.
+func owns(lineage []Lineage, i *Identity) bool {
+	n := len(lineage)
+	for n > 0 && lineage[n-1].First > i.Base {
+		n--
+	}
+	return lineage == nil || n > 0 && lineage[n-1].Epoch == i.Epoch
 }
 
 // finish completes the findings.

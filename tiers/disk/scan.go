@@ -12,6 +12,7 @@ func (s *Store) scan(r *core.Result, e *core.Scan) error {
 	if err != nil {
 		return err
 	}
+	f.sf.Lineage = e.Lineage
 	var index File
 	if e.File.Index {
 		index = s.openIndex(&f.sf, &e.File)
