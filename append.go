@@ -1,0 +1,295 @@
+package varve
+
+import (
+	"context"
+	"errors"
+
+	"varve/core"
+	"varve/core/segment"
+)
+
+// cohort is the batches that share one commit and one outcome. Everything but done is guarded by
+// the log's mutex; err may be read by whoever saw done closed or resolved set.
+type cohort struct {
+	id       uint64
+	resolved bool
+	err      error
+	done     chan struct{} // made by the first who has to wait
+	buffers  *buffer       // recycled with the outcome
+	next     *cohort       // in the list of those to wake
+}
+
+// channel returns the channel that is closed with the outcome. The mutex is held.
+func (c *cohort) channel() chan struct{} {
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.resolved {
+			close(c.done)
+		}
+	}
+	return c.done
+}
+
+// cohorts are those without outcome, in the order of their ids.
+type cohorts struct {
+	list []*cohort
+	head int
+	kept woken // resolved, not woken yet
+}
+
+func (q *cohorts) len() int { return len(q.list) - q.head }
+
+// join returns the cohort of a ticket, nil if it was acked already.
+func (q *cohorts) join(id uint64) *cohort {
+	if id == 0 {
+		return nil
+	}
+	if n := len(q.list); q.len() == 0 || q.list[n-1].id < id {
+		q.list = append(q.list, &cohort{id: id})
+		return q.list[n]
+	}
+	for i := len(q.list) - 1; i >= q.head; i-- {
+		if q.list[i].id == id {
+			return q.list[i]
+		}
+	}
+	panic("varve: ticket of a cohort that is gone")
+}
+
+// woken is a list of cohorts with outcomes.
+type woken struct{ first, last *cohort }
+
+func (w *woken) add(c *cohort) {
+	if w.first == nil {
+		w.first = c
+	} else {
+		w.last.next = c
+	}
+	w.last = c
+}
+
+// wake wakes who waits for these cohorts and recycles their memory. The mutex is not held.
+func (w woken) wake() {
+	for c := w.first; c != nil; {
+		next := c.next
+		c.next = nil
+		for b := c.buffers; b != nil; {
+			after := b.next
+			b.release()
+			b = after
+		}
+		c.buffers = nil
+		if c.done != nil {
+			close(c.done)
+		}
+		c = next
+	}
+}
+
+// rejoin keeps resolved cohorts for the next resolve to return.
+func (q *cohorts) rejoin(w woken) {
+	if w.first != nil {
+		q.kept = w
+	}
+}
+
+// resolve takes the core's outcomes and returns the cohorts to wake.
+func (q *cohorts) resolve(l *core.Log) woken {
+	w := q.kept
+	q.kept = woken{}
+	for o, ok := l.NextOutcome(); ok; o, ok = l.NextOutcome() {
+		c := q.list[q.head]
+		if c.id != o.Cohort {
+			panic("varve: outcomes out of order")
+		}
+		q.list[q.head] = nil
+		q.head++
+		c.resolved, c.err = true, o.Err
+		w.add(c)
+	}
+	if q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
+	} else if q.head > 64 && 2*q.head > len(q.list) {
+		n := copy(q.list, q.list[q.head:])
+		clear(q.list[n:])
+		q.list, q.head = q.list[:n], 0
+	}
+	return w
+}
+
+// Append appends records as one indivisible batch and returns when the policy acks them. Errors
+// are definite unless they are ErrUnknown. When too much is pending, Append waits. If the context
+// ends first, the batch may be in flight: the error then is ErrUnknown and the context's. A context
+// that can be cancelled costs a hand-over to another goroutine for each commit.
+func (l *Log) Append(ctx context.Context, recs ...Record) (Span, error) {
+	if err := ctx.Err(); err != nil {
+		return Span{}, err
+	}
+	buf := buffers.Get().(*buffer)
+	b := buf.encode(recs, l.now().Wall)
+	for {
+		span, overload, err := l.appendOnce(ctx, &b, buf)
+		if overload == nil {
+			return span, err
+		}
+		select {
+		case <-overload:
+		case <-ctx.Done():
+			buf.release()
+			return Span{}, ctx.Err()
+		}
+	}
+}
+
+// appendOnce appends and waits for the outcome. When too much is pending it returns a channel that
+// is closed when less is.
+func (l *Log) appendOnce(ctx context.Context, b *core.Batch, buf *buffer) (span Span, overload <-chan struct{}, err error) {
+	now := l.enter()
+	c, t, err := l.admit(now, b, buf)
+	if err != nil {
+		if errors.Is(err, ErrOverloaded) && l.cohorts.len() > 0 {
+			overload = l.cohorts.list[l.cohorts.head].channel()
+			l.settle(now)
+			return Span{}, overload, nil
+		}
+		l.settle(now)
+		buf.release()
+		return Span{}, nil, err
+	}
+	span = Span{First: t.First, End: t.End}
+	if c == nil {
+		l.settle(now)
+		return span, nil, nil
+	}
+	tail := &l.lanes[core.Tail]
+	lead := !tail.busy && ctx.Done() == nil
+	if lead {
+		tail.busy = true
+		l.settle(now)
+		if l.lead(nil, c) {
+			return l.outcome(span, c)
+		}
+		now = l.enter()
+	}
+	done := c.channel()
+	l.claim()
+	l.settle(now)
+	if ctx.Done() == nil {
+		<-done
+		return l.outcome(span, c)
+	}
+	select {
+	case <-done:
+		return l.outcome(span, c)
+	case <-ctx.Done():
+		return span, nil, cancelled(span, ctx.Err())
+	}
+}
+
+func (l *Log) outcome(span Span, c *cohort) (Span, <-chan struct{}, error) {
+	if c.err != nil {
+		return Span{}, nil, c.err
+	}
+	return span, nil, nil
+}
+
+// admit hands a batch to the core and joins its cohort. The mutex is held.
+func (l *Log) admit(now core.Now, b *core.Batch, buf *buffer) (*cohort, core.Ticket, error) {
+	t, err := l.core.Append(now, b)
+	if err != nil {
+		return nil, t, err
+	}
+	c := l.cohorts.join(t.Cohort)
+	switch {
+	case c != nil && !t.Duplicate:
+		l.gathering.Add(1)
+		if buf != nil {
+			buf.next, c.buffers = c.buffers, buf
+		}
+	case buf != nil: // acked, or another batch's payload is the one that counts
+		buf.release()
+	}
+	return c, t, nil
+}
+
+// claim hands the Tail lane to its goroutine if nobody has it. The mutex is held.
+func (l *Log) claim() {
+	if tail := &l.lanes[core.Tail]; !tail.busy && !l.stopped {
+		tail.busy = true
+		tail.work <- nil
+	}
+}
+
+// Pending is an append whose outcome is still to come. The zero value is of no use.
+type Pending struct {
+	Span Span // the offsets that the batch has if it is acked
+
+	log    *Log
+	cohort *cohort // nil: acked already
+}
+
+var closedChannel = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// Done returns a channel that is closed when the outcome is known.
+func (p Pending) Done() <-chan struct{} {
+	if p.cohort == nil {
+		return closedChannel
+	}
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	return p.cohort.channel()
+}
+
+// Wait waits for the outcome. If the context ends first, the outcome is still to come: the error is
+// ErrUnknown and the context's, and Wait may be called again.
+func (p Pending) Wait(ctx context.Context) (Span, error) {
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		return p.Span, cancelled(p.Span, ctx.Err())
+	}
+	if p.cohort != nil && p.cohort.err != nil {
+		return Span{}, p.cohort.err
+	}
+	return p.Span, nil
+}
+
+// AppendAsync appends records as one indivisible batch and does not wait: ErrOverloaded says that
+// too much is pending. Pendings resolve in the order of their appends.
+func (l *Log) AppendAsync(recs ...Record) (Pending, error) {
+	buf := buffers.Get().(*buffer)
+	b := buf.encode(recs, l.now().Wall)
+	p, err := l.appendAsync(&b, buf)
+	if err != nil {
+		buf.release()
+	}
+	return p, err
+}
+
+// AppendBatch appends an encoded batch, like AppendAsync. The payload must not change until the
+// outcome is known.
+func (l *Log) AppendBatch(b Batch) (Pending, error) {
+	cb := core.Batch{Payload: b.Payload, PayloadCRC: segment.PayloadCRC(b.Payload), Kind: b.Kind, Records: b.Records,
+		Producer: b.Producer}
+	if !b.MaxTime.IsZero() {
+		cb.MaxTime = b.MaxTime.UnixNano()
+	}
+	return l.appendAsync(&cb, nil)
+}
+
+func (l *Log) appendAsync(b *core.Batch, buf *buffer) (Pending, error) {
+	now := l.enter()
+	c, t, err := l.admit(now, b, buf)
+	if err == nil {
+		l.claim()
+	}
+	l.settle(now)
+	if err != nil {
+		return Pending{}, err
+	}
+	return Pending{Span: Span{First: t.First, End: t.End}, log: l, cohort: c}, nil
+}

@@ -1,0 +1,276 @@
+package varve
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"varve/core"
+)
+
+// lane runs effects one after the other. Invariant: busy from the moment an effect is taken from
+// the core (or the Tail lane is claimed) until its completion was settled; only then may another be
+// sent, so the channel's one slot always has room.
+type lane struct {
+	work chan core.Effect // nil on the Tail lane: claimed, go and look
+	busy bool
+}
+
+// now reads both clocks.
+func (l *Log) now() core.Now {
+	t := time.Now()
+	return core.Now{Mono: int64(t.Sub(l.began)), Wall: t.UnixNano()}
+}
+
+// enter takes the mutex and reads the clocks, in this order: the core never sees time go back.
+func (l *Log) enter() core.Now {
+	l.mu.Lock()
+	return l.now()
+}
+
+// start launches the lanes and the timer, and hands out the first effect.
+func (l *Log) start() {
+	for i := range l.lanes {
+		l.lanes[i].work = make(chan core.Effect, 1)
+	}
+	l.timer = time.NewTimer(time.Hour)
+	l.view.Store(new(core.View))
+	l.lanesDone.Add(len(l.lanes) + 1)
+	go l.runTail()
+	go l.runLane(core.Syncs)
+	go l.runLane(core.Hot)
+	go l.runTimer()
+	l.settle(l.enter())
+}
+
+// settle ends every critical section: it carries the core's state outside, as the package comment
+// says, and gives the mutex back.
+func (l *Log) settle(now core.Now) {
+	for i := range l.lanes {
+		l.dispatch(now, core.Lane(i))
+	}
+	wake := l.cohorts.resolve(l.core)
+	moved := l.publish()
+	l.arm(now)
+	l.stop()
+	l.mu.Unlock()
+	wake.wake()
+	if moved != nil {
+		close(moved)
+	}
+}
+
+// dispatch hands an idle lane its next effect.
+func (l *Log) dispatch(now core.Now, id core.Lane) {
+	n := &l.lanes[id]
+	if n.busy || l.stopped {
+		return
+	}
+	if e := l.next(now, id); e != nil {
+		n.busy = true
+		n.work <- e
+	}
+}
+
+// next takes an effect from the core. At a cut it counts who joined.
+func (l *Log) next(now core.Now, id core.Lane) core.Effect {
+	e := l.core.Next(now, id)
+	if _, ok := e.(*core.Commit); ok {
+		joined := l.gathering.Swap(0)
+		l.expected.Store(max(joined, l.expected.Load()*3/4))
+	}
+	return e
+}
+
+// publish makes watermarks and view visible. It returns the channel to close if somebody waits and
+// something moved.
+func (l *Log) publish() (moved chan struct{}) {
+	changed := false
+	if v := l.view.Load(); v.Version != l.core.ViewVersion() {
+		v = new(core.View)
+		l.core.FillView(v)
+		l.view.Store(v)
+		changed = true
+	}
+	if c := l.core.Committed(); c != l.committed.Load() {
+		l.committed.Store(c)
+		changed = true
+	}
+	if p := l.core.Phase(); p != l.phase {
+		l.phase, changed = p, true
+		if p == core.Poisoned {
+			l.logger.Error("varve: log is poisoned: close it and open it again", "dir", l.name, "cause", l.core.Err())
+		}
+	}
+	if !changed {
+		return nil
+	}
+	moved, l.moved = l.moved, nil
+	return moved
+}
+
+// arm sets the timer if the core wants it earlier than it is set for. It is never set back: to
+// fire early is harmless and cheaper than to move it with every append.
+func (l *Log) arm(now core.Now) {
+	at, ok := l.core.Deadline()
+	if !ok || l.stopped || l.armed != 0 && l.armed <= at {
+		return
+	}
+	wait := max(time.Duration(at-now.Mono), timerFloor)
+	l.armed = now.Mono + int64(wait)
+	l.timer.Reset(wait)
+}
+
+// timerFloor bounds how often the timer fires while something that is due has to wait for a lane.
+const timerFloor = time.Millisecond
+
+// stop ends the lanes once the core is closed and no effect is in flight.
+func (l *Log) stop() {
+	if l.stopped || l.phase != core.Closed && l.phase != core.Failed {
+		return
+	}
+	for i := range l.lanes {
+		if l.lanes[i].busy {
+			return
+		}
+	}
+	l.stopped = true
+	for i := range l.lanes {
+		close(l.lanes[i].work)
+	}
+	close(l.idle)
+}
+
+func (l *Log) runTimer() {
+	defer l.lanesDone.Done()
+	defer l.timer.Stop()
+	for {
+		select {
+		case <-l.idle:
+			return
+		case <-l.timer.C:
+			now := l.enter()
+			l.armed = 0
+			if at, ok := l.core.Deadline(); ok && at <= now.Mono {
+				l.core.Tick(now)
+			}
+			l.settle(now)
+		}
+	}
+}
+
+// runLane carries out the effects of a lane other than Tail.
+func (l *Log) runLane(id core.Lane) {
+	defer l.lanesDone.Done()
+	for e := range l.lanes[id].work {
+		err := l.store.Run(e)
+		now := l.enter()
+		l.core.Complete(now, e, err)
+		l.lanes[id].busy = false
+		l.settle(now)
+	}
+}
+
+// runTail carries out the Tail lane's effects that no caller carries out itself.
+func (l *Log) runTail() {
+	defer l.lanesDone.Done()
+	for e := range l.lanes[core.Tail].work {
+		l.lead(e, nil)
+	}
+}
+
+// lead carries out effects of the Tail lane, which the caller has claimed: e first if it is not
+// nil, then what the core has, until there is nothing left, or own has its outcome: then it reports
+// true.
+func (l *Log) lead(e core.Effect, own *cohort) bool {
+	if e == nil {
+		l.gather()
+		now := l.enter()
+		if e = l.next(now, core.Tail); e == nil {
+			l.yieldTail(now)
+			return false
+		}
+		l.settle(now)
+	}
+	for {
+		err := l.store.Run(e)
+		now := l.enter()
+		l.core.Complete(now, e, err)
+		wake := l.cohorts.resolve(l.core)
+		if own != nil && own.resolved {
+			l.passOn(now, wake)
+			return true
+		}
+		if l.cohorts.len() > 0 && own == nil && wake.first != nil {
+			// Those that are acked now are about to append again: let them join.
+			moved := l.publish()
+			l.mu.Unlock()
+			wake.wake()
+			if moved != nil {
+				close(moved)
+			}
+			l.gather()
+			now, wake = l.enter(), woken{}
+		}
+		if e = l.next(now, core.Tail); e == nil {
+			l.cohorts.rejoin(wake)
+			l.yieldTail(now)
+			return false
+		}
+		l.cohorts.rejoin(wake)
+		l.settle(now)
+	}
+}
+
+// passOn ends the lead of a caller whose batch has its outcome: batches that gathered meanwhile
+// are the Tail goroutine's.
+func (l *Log) passOn(now core.Now, wake woken) {
+	l.cohorts.rejoin(wake)
+	if l.cohorts.len() > 0 {
+		l.lanes[core.Tail].work <- nil
+		l.settle(now)
+		return
+	}
+	l.yieldTail(now)
+}
+
+// yieldTail gives the Tail lane back.
+func (l *Log) yieldTail(now core.Now) {
+	l.lanes[core.Tail].busy = false
+	l.settle(now)
+}
+
+// gatherYields bounds how often the processor is yielded before a cut.
+const gatherYields = 4
+
+// gather lets writers join the next commit: as many as joined the last one are likely to come.
+func (l *Log) gather() {
+	want := l.expected.Load()
+	for i := 0; i < gatherYields && l.gathering.Load() < want; i++ {
+		runtime.Gosched()
+	}
+}
+
+// await waits until done reports true or an error. done is called with the mutex held, again
+// whenever watermarks, view or phase have changed. It registers before it looks, so nothing that
+// happens in between is lost.
+func (l *Log) await(ctx context.Context, done func() (bool, error)) error {
+	for {
+		l.mu.Lock()
+		ok, err := done()
+		if ok || err != nil {
+			l.mu.Unlock()
+			return err
+		}
+		if l.moved == nil {
+			l.moved = make(chan struct{})
+		}
+		moved := l.moved
+		l.mu.Unlock()
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"varve/core"
+	"varve/tiers/disk"
+	"varve/tiers/disk/osfs"
+)
+
+// Inspection is what a look at a directory found: what recovery would keep, without recovering. It
+// writes nothing and takes no lock that lasts, so it works beside a running writer; then it ends at
+// the evidence, which no later crash can take back.
+type Inspection struct {
+	Plan *core.Plan
+	View *core.View
+
+	Start   int64 // first offset that can be read
+	Proven  int64 // records below it are proven to be on the device
+	End     int64 // records below it can be read now
+	Running bool  // a writer has the directory open
+
+	store *disk.Store
+}
+
+// InspectOptions say how closely to look.
+type InspectOptions struct {
+	Deep         bool // verify every batch, even where a footer vouches for a file
+	ChecksumTail bool // treat a last batch with a wrong payload checksum as torn
+}
+
+// inspectTries bounds how often a look is begun anew because a writer removed a file under it.
+const inspectTries = 5
+
+// Inspect looks at the log in a directory. Damage does not fail it: the view marks what cannot be
+// served, and reading it is a *CorruptError. What recovery would refuse is an error.
+func Inspect(ctx context.Context, dir string, o InspectOptions) (*Inspection, error) {
+	return InspectFS(ctx, osfs.New(dir), dir, writerRunning(dir), o)
+}
+
+// InspectFS is Inspect over any file system; running says that a writer has it open.
+func InspectFS(ctx context.Context, fsys disk.FS, name string, running bool, o InspectOptions) (*Inspection, error) {
+	for try := 1; ; try++ {
+		x, err := inspectOnce(ctx, fsys, running, o)
+		if err == nil {
+			return x, nil
+		}
+		gone := errors.Is(err, disk.ErrNotExist) && running
+		if !gone || try == inspectTries {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+}
+
+func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptions) (*Inspection, error) {
+	opt := Options{VerifyAllOnOpen: o.Deep, RepairChecksumTail: o.ChecksumTail, AllowDamaged: true}
+	cfg := opt.config()
+	cfg.ReadOnly = true
+	began := time.Now()
+	now := func() core.Now {
+		t := time.Now()
+		return core.Now{Mono: int64(t.Sub(began)), Wall: t.UnixNano()}
+	}
+	l, err := core.Open(cfg, now())
+	if err != nil {
+		return nil, err
+	}
+	x := &Inspection{store: disk.NewStore(fsys), Running: running}
+	for l.Phase() == core.Opening {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		e := l.Next(now(), core.Hot)
+		if e == nil {
+			return nil, fmt.Errorf("varve: inspection stands still in phase %v", l.Phase())
+		}
+		l.Complete(now(), e, x.store.Run(e))
+	}
+	if l.Phase() != core.Planned {
+		return nil, l.Err()
+	}
+	x.Plan, x.View = l.Plan(), new(core.View)
+	if x.Plan.New {
+		return nil, &RefusedError{Why: "it holds no log", Next: "name the directory of a log"}
+	}
+	l.FillView(x.View)
+	x.Start, x.Proven, x.End = l.Start(), l.Frontier(), l.End()
+	if running {
+		x.End = max(x.Proven, x.Start)
+	}
+	return x, nil
+}
+
+// NewReader returns a reader of what was found. Its Next ends with ErrOutOfRange behind the end
+// that was found.
+func (x *Inspection) NewReader(from Position, o ReadOptions) *Reader { return newReader(x, from, o) }
+
+// Records yields the records from a position to the end that was found; an error is yielded last.
+func (x *Inspection) Records(ctx context.Context, from Position) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		x.NewReader(from, ReadOptions{}).records(ctx, x.End, yield)
+	}
+}
+
+// OffsetAt is Log.OffsetAt for what was found.
+func (x *Inspection) OffsetAt(ctx context.Context, t time.Time) (Position, error) {
+	return offsetAt(ctx, x, x.store, t)
+}
+
+func (x *Inspection) look() (int64, *core.View, error) { return x.End, x.View, nil }
+
+func (x *Inspection) fetch(f *core.Fetch, h *disk.Handle) error { return x.store.Fetch(f, h) }
+
+func (x *Inspection) damaged(core.Extent, error) {}
+
+func (x *Inspection) awaitMore(context.Context, int64) error { return ErrOutOfRange }

@@ -1,0 +1,301 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"varve/core"
+	"varve/tiers/disk"
+	"varve/tiers/disk/osfs"
+)
+
+// lockName is the file whose lock says that the directory is in use.
+const lockName = "lock"
+
+// Log is an open log. Its methods may be called from any goroutine.
+type Log struct {
+	fs     disk.FS
+	name   string // of the directory, for messages
+	store  *disk.Store
+	lock   io.Closer
+	logger *slog.Logger
+	began  time.Time // zero of the monotonic clock
+	limits limits
+
+	// Published for readers, which never take the mutex while there is something to read.
+	// committed is loaded before view: the view then covers what is below it.
+	committed atomic.Int64
+	view      atomic.Pointer[core.View]
+	shut      atomic.Bool // Close has begun: readers end
+
+	gathering atomic.Int32 // batches that joined since the last cut
+	expected  atomic.Int32 // batches that joined before it
+
+	mu      sync.Mutex // guards the core and everything below
+	core    *core.Log
+	lanes   [core.LaneCount]lane
+	cohorts cohorts
+	phase   core.Phase
+	moved   chan struct{} // made by whoever waits; closed when watermarks, view or phase change
+	timer   *time.Timer
+	armed   core.Time // Mono time for which the timer is set; 0: not set
+	stopped bool
+
+	lanesDone sync.WaitGroup
+	idle      chan struct{} // closed when the core is closed and no effect is in flight
+	release   sync.Once
+	released  chan struct{} // closed when files and lock are given back
+}
+
+// limits are the options that the driver itself needs.
+type limits struct{ batchBytes int64 }
+
+// Open opens the log in a directory, which is made if it is missing; an absent or empty one becomes
+// a new log. It recovers what an earlier life left, and returns when the log can be read and
+// appended to. Open holds a lock on the directory: a second Open is ErrInUse. An Open that fails
+// leaves nothing behind, neither files nor goroutines. Errors: *RefusedError, *CorruptError,
+// *LostSuffixError, *IOError, ErrInUse, the context's.
+func Open(ctx context.Context, dir string, o Options) (*Log, error) {
+	_, err := os.Stat(dir)
+	absent := errors.Is(err, os.ErrNotExist)
+	l, err := OpenFS(ctx, osfs.New(dir), dir, o)
+	if err != nil && absent {
+		_ = os.Remove(dir) // only if it is empty
+	}
+	return l, err
+}
+
+// OpenFS is Open over any file system; name is what messages call the directory.
+func OpenFS(ctx context.Context, fs disk.FS, name string, o Options) (*Log, error) {
+	cfg := o.config()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	lock, undo, err := takeLock(ctx, fs, name)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{
+		fs: fs, name: name, lock: lock, logger: o.Logger, began: time.Now(),
+		limits: limits{batchBytes: cfg.MaxBatchBytes},
+		store:  disk.NewStore(fs),
+		idle:   make(chan struct{}), released: make(chan struct{}),
+	}
+	if l.logger == nil {
+		l.logger = slog.New(slog.DiscardHandler)
+	}
+	if l.core, err = core.Open(cfg, l.now()); err != nil {
+		undo()
+		return nil, err
+	}
+	l.start()
+	if err := l.awaitOpen(ctx); err != nil {
+		_ = l.shutdown(context.WithoutCancel(ctx), undo)
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	l.report()
+	return l, nil
+}
+
+// takeLock locks the directory. undo gives the lock back and leaves nothing that was not there.
+func takeLock(ctx context.Context, fs disk.FS, name string) (lock io.Closer, undo func(), err error) {
+	had, missing := false, false
+	entries, err := fs.List(nil)
+	switch {
+	case errors.Is(err, disk.ErrNotExist):
+		missing = true
+	case err != nil:
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for _, e := range entries {
+		had = had || e.Name == lockName
+	}
+	if missing {
+		if err := fs.Mkdir(disk.DirLog); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	// Tools that look whether a writer is running hold the lock for a moment.
+	for try := 0; ; try++ {
+		if lock, err = fs.Lock(lockName); err == nil || !errors.Is(err, disk.ErrLocked) || try == lockTries {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(lockPause):
+		}
+	}
+	switch {
+	case errors.Is(err, disk.ErrLocked):
+		return nil, nil, fmt.Errorf("%s: %w", name, ErrInUse)
+	case err != nil:
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	undo = func() {
+		if !had { // ours, and still locked: nobody else can be behind it
+			_ = fs.Remove(lockName)
+		}
+		_ = lock.Close()
+	}
+	return lock, undo, nil
+}
+
+const (
+	lockTries = 4
+	lockPause = 5 * time.Millisecond
+)
+
+// awaitOpen waits until recovery has come to an end, one way or the other.
+func (l *Log) awaitOpen(ctx context.Context) error {
+	return l.await(ctx, func() (bool, error) {
+		switch l.phase {
+		case core.Opening:
+			return false, nil
+		case core.Failed, core.Closed:
+			return true, l.core.Err()
+		case core.Recovering:
+			if l.core.Plan().New { // nothing to serve meanwhile
+				return true, ErrNoSpace
+			}
+		}
+		return true, nil
+	})
+}
+
+// report logs what recovery found.
+func (l *Log) report() {
+	s := l.Stats()
+	l.logger.Info("varve: log is open", "dir", l.name, "start", s.Start, "committed", s.Committed, "epoch", s.Epoch,
+		"recovery", s.Recovery, "torn_bytes", s.TornBytes, "rescued_bytes", s.RescuedBytes)
+}
+
+// Close ends the log: what is pending is committed, the active segment sealed, the directory given
+// back. It returns when that is done, or with the context's error; the closing then goes on, and
+// Close may be called again to wait for it. Readers end with ErrClosed. An error says that the log
+// did not close cleanly: what was acked is safe, and the next Open recovers.
+func (l *Log) Close(ctx context.Context) error {
+	return l.shutdown(ctx, func() { _ = l.lock.Close() })
+}
+
+func (l *Log) shutdown(ctx context.Context, unlock func()) error {
+	l.shut.Store(true)
+	now := l.enter()
+	l.core.Close(now)
+	l.settle(now)
+	l.release.Do(func() {
+		go func() {
+			<-l.idle
+			l.lanesDone.Wait()
+			l.store.Close()
+			unlock()
+			close(l.released)
+		}()
+	})
+	select {
+	case <-l.released:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.core.Err(); err != nil && !errors.Is(err, ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Trim gives up all records below an offset, for good: when it returns, no reader sees them and no
+// later life brings them back. Files go when all their records are below it. before may be at most
+// Committed: else ErrOutOfRange.
+func (l *Log) Trim(ctx context.Context, before int64) error {
+	now := l.enter()
+	err := l.core.Trim(now, before)
+	l.settle(now)
+	if err != nil {
+		return err
+	}
+	return l.await(ctx, func() (bool, error) { return l.core.Start() >= before, l.ended() })
+}
+
+// Roll seals the active segment, so that its file is complete and will not change any more. It
+// returns when that is done; with no active segment, or an empty one, at once.
+func (l *Log) Roll(ctx context.Context) error {
+	now := l.enter()
+	active := l.activeSegment()
+	err := l.core.Roll(now)
+	l.settle(now)
+	if err != nil || active == nil {
+		return err
+	}
+	id, first := active.Segment, active.First
+	return l.await(ctx, func() (bool, error) {
+		a := l.activeSegment()
+		return a == nil || a.Segment != id || l.core.End() == first, l.ended()
+	})
+}
+
+// activeSegment returns the extent that appends go to, nil if there is none. The mutex is held.
+func (l *Log) activeSegment() *core.Extent {
+	v := l.view.Load()
+	if n := len(v.Extents); n > 0 && v.Extents[n-1].End == core.EndNone {
+		return &v.Extents[n-1]
+	}
+	return nil
+}
+
+// ended returns why nothing will move any more, nil while it may. The mutex is held.
+func (l *Log) ended() error {
+	switch l.phase {
+	case core.Poisoned:
+		return fmt.Errorf("%w: %w", ErrPoisoned, l.core.Err())
+	case core.Closed, core.Failed:
+		return ErrClosed
+	}
+	return nil
+}
+
+// Committed returns the offset at which readers stop now.
+func (l *Log) Committed() int64 { return l.committed.Load() }
+
+// Start returns the first offset that can be read.
+func (l *Log) Start() int64 { return l.view.Load().Start }
+
+// Err returns why the log was poisoned or failed, nil while all is well.
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.core.Err()
+}
+
+// Stats are counters since Open, and gauges.
+type Stats struct {
+	core.Stats
+	Start, Frontier, Committed, End int64
+	Epoch                           uint64
+	Phase                           string
+	Recovery                        time.Duration
+}
+
+// Stats returns counters and gauges.
+func (l *Log) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := Stats{
+		Stats: l.core.Stats(),
+		Start: l.core.Start(), Frontier: l.core.Frontier(), Committed: l.core.Committed(), End: l.core.End(),
+		Epoch: uint64(l.core.Epoch()), Phase: l.phase.String(),
+	}
+	s.Recovery = time.Duration(s.RecoveredAt)
+	return s
+}

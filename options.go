@@ -1,0 +1,89 @@
+package varve
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"log/slog"
+	"time"
+
+	"varve/core"
+	"varve/core/segment"
+)
+
+// FsyncMode is when an append counts as durable.
+type FsyncMode = segment.SyncMode
+
+// Fsync modes.
+const (
+	OnCommit = segment.OnCommit // an ack means on the device (default)
+	Periodic = segment.Periodic // an ack means in the page cache; synced every FsyncInterval
+	None     = segment.NoSync   // an ack means in the page cache; synced when a segment is sealed
+)
+
+// Unlimited is the value of a retention limit or of SegmentAge that switches it off.
+const Unlimited = core.Unlimited
+
+// Options configure a log. The zero value of every field is its default.
+type Options struct {
+	Fsync         FsyncMode
+	FsyncInterval time.Duration // Periodic only; default 250 ms, at least 1 ms
+
+	SegmentBytes      int64         // a segment file rolls at this size; default 256 MiB
+	SegmentAge        time.Duration // and at this age; default 24 h, or Unlimited
+	IndexSpacingBytes int64         // one index entry for so many bytes; default 4096
+	MaxBatchBytes     int64         // payload of one batch; default 16 MiB, at most 1 GiB
+	PendingBytes      int64         // accepted and not yet written; default 64 MiB
+	MinFreeBytes      int64         // appends answer ErrNoSpace below it; default 256 MiB, negative: 0
+	NoPreallocate     bool          // do not zero-fill ahead of the tail (slower syncs, smaller files)
+
+	// Retention removes whole segments from the head. Default Unlimited.
+	RetentionBytes         int64
+	RetentionAge           time.Duration
+	LocalRetentionBytes    int64
+	LocalRetentionAge      time.Duration
+	RetentionCheckInterval time.Duration // default 60 s
+
+	ProducersMax int // idempotent producers remembered; default 4096
+
+	VerifyAllOnOpen    bool // verify every batch at open, even where a footer vouches for the file
+	RepairChecksumTail bool // treat a last batch with a wrong payload checksum as torn
+	AllowDamaged       bool // open in spite of damage and serve everything else
+
+	Logger *slog.Logger // default: nothing is logged
+}
+
+// config translates options into the core's numbers.
+func (o *Options) config() core.Config {
+	c := core.DefaultConfig()
+	c.Sync = o.Fsync
+	set(&c.SyncInterval, int64(o.FsyncInterval))
+	set(&c.SegmentBytes, o.SegmentBytes)
+	set(&c.SegmentAge, int64(o.SegmentAge))
+	set(&c.IndexSpacingBytes, o.IndexSpacingBytes)
+	set(&c.MaxBatchBytes, o.MaxBatchBytes)
+	set(&c.PendingBytes, o.PendingBytes)
+	set(&c.MinFreeBytes, o.MinFreeBytes)
+	c.MinFreeBytes = max(c.MinFreeBytes, 0)
+	c.Preallocate = !o.NoPreallocate
+	set(&c.RetentionBytes, o.RetentionBytes)
+	set(&c.RetentionAge, int64(o.RetentionAge))
+	set(&c.LocalRetentionBytes, o.LocalRetentionBytes)
+	set(&c.LocalRetentionAge, int64(o.LocalRetentionAge))
+	set(&c.RetentionCheckInterval, int64(o.RetentionCheckInterval))
+	set(&c.ProducersMax, o.ProducersMax)
+	c.VerifyAllOnOpen, c.RepairChecksumTail, c.AllowDamaged = o.VerifyAllOnOpen, o.RepairChecksumTail, o.AllowDamaged
+	if o.MaxBatchBytes != 0 && o.PendingBytes == 0 {
+		c.PendingBytes = max(c.PendingBytes, c.MaxBatchBytes)
+	}
+	var b [24]byte
+	_, _ = rand.Read(b[:]) // never fails
+	copy(c.LogID[:], b[:16])
+	c.Nonce = binary.LittleEndian.Uint64(b[16:])
+	return c
+}
+
+func set[T int | int64](to *T, v T) {
+	if v != 0 {
+		*to = v
+	}
+}
