@@ -182,10 +182,10 @@ func TestLookupTimeOfFallingTimes(t *testing.T) {
 // Every single-bit flip of a footer: each look-up has the right answer or none, and scans find all
 // batches.
 func TestFooterEveryFlip(t *testing.T) {
-	m := sealed(t, 700, 45) // 5 index blocks, 2 producer blocks
+	m := sealed(t, 345, 43) // 3 index blocks, 2 producer blocks
 	clean := m.scan(t, m.data, true)
 	from := int(m.footer.Pos())
-	offsets := []Offset{m.h.Base, m.h.Base + 400, m.next - 1}
+	offsets := []Offset{m.h.Base, m.h.Base + 200, m.next - 1}
 	type answer struct {
 		pos  int64
 		base Offset
@@ -279,6 +279,16 @@ func TestSidecar(t *testing.T) {
 	m.data[at+20]++
 	if got := scan(m.data, sidecar, false); got != "h0 e7 ev0 sidecar" {
 		t.Errorf("damaged producers: %s", got)
+	}
+}
+
+// A damaged index block is no torn batch: the trailer still says where the footer begins.
+func TestDamagedIndexBlock(t *testing.T) {
+	m := three(t)
+	m.seal()
+	m.data[m.footer.Pos()]++
+	if got, want := spell(m.scan(t, m.data, true)), "h0 e7 ev1004 sealed [1000,1011)@512-3000"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
