@@ -5,7 +5,7 @@ package model
 // reference log, so that another decision procedure can be set beside it. Values must be unique to
 // their append. It allocates.
 func (h *History) Judge() error {
-	eras, begins, ok := h.eras()
+	eras, losses, ok := h.eras()
 	if !ok {
 		return &Violation{Check: K3, Why: "a crash took more than the log held", Reader: -1, Offset: -1}
 	}
@@ -14,16 +14,16 @@ func (h *History) Judge() error {
 	for i, log := range eras {
 		from, to := Stamp(0), Never
 		if i > 0 {
-			from = begins[i-1].Return
+			from = losses[i-1].Return
 		}
-		if i < len(begins) {
-			to = begins[i].Begin
+		if i < len(losses) {
+			to = losses[i].Begin
 		}
 		if v := h.judgeEra(&l, log, from, to); v != nil {
 			return v
 		}
-		if i < len(begins) {
-			l.Lose(begins[i].First)
+		if i < len(losses) {
+			l.Lose(losses[i].First, losses[i].Return)
 		}
 	}
 	return nil
@@ -75,12 +75,13 @@ func (h *History) judgeEra(l *Linear, log []Value, from, to Stamp) error {
 			by[o] = int32(i) + 1
 		}
 	}
-	for o := l.End(); o < n; o++ {
+	for l.End() < n {
+		o := l.End()
 		if by[o] == 0 {
 			return &Violation{Check: K4, Why: "a record that nobody appended", Reader: -1, Offset: o, Found: int64(log[o])}
 		}
 		c := &h.Calls[by[o]-1]
-		l.Append(1, c.Begin)
+		l.Append(int32(c.Count), c.Begin)
 		if c.Known {
 			l.Seen(o, c.Return)
 		}

@@ -122,10 +122,10 @@ func (c *Checker) settle(end Offset) {
 		}
 		c.history.lost(c, end)
 		c.cut(end)
-		c.linear.Lose(end)
 	} else if len(c.lives) > 0 {
 		c.history.lost(c, end)
 	}
+	c.linear.Lose(end, c.stamp)
 	for i := c.settled; i < len(c.ops); i++ {
 		p := &c.ops[i]
 		switch p.state {

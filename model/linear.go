@@ -14,11 +14,16 @@ package model
 // and a history is legal iff earliest(k) <= latest(k) for every k: giving each k its earliest
 // instant satisfies all of them, and no instant does otherwise. A look that found the end at n fits
 // between p(n-1) and p(n) then, too. One pass each way.
+//
+// A batch takes effect whole: its offsets share one instant, and no look may find the end inside it.
+// Stamps are 1 and up.
 type Linear struct {
-	call []Stamp // call of the append that holds offset k
+	call []Stamp // call of the append whose batch begins at offset k; inside for the rest of a batch
 	tail []Stamp // latest call of a look that ended at k; one longer than call
 	ret  []Stamp // least return known for offset k itself
 }
+
+const inside Stamp = -1
 
 // Reset forgets everything.
 func (l *Linear) Reset() {
@@ -29,10 +34,11 @@ func (l *Linear) Reset() {
 // End returns the offset after the last append.
 func (l *Linear) End() Offset { return Offset(len(l.call)) }
 
-// Append adds n records at the end, by an append called at call that has not returned.
+// Append adds a batch of n records at the end, by an append called at call that has not returned.
 func (l *Linear) Append(n int32, call Stamp) {
 	for range n {
 		l.call = append(l.call, call)
+		call = inside
 		l.ret = append(l.ret, Never)
 		l.tail = append(l.tail, 0)
 	}
@@ -59,18 +65,19 @@ func (l *Linear) Drop(end Offset) {
 	l.call, l.ret, l.tail = l.call[:end], l.ret[:end], l.tail[:end+1]
 }
 
-// Lose takes out the records from end on because a crash took them, as the policy allows. That they
-// had been seen still bounds what lies below. Call Check first: it judges what is taken out.
-func (l *Linear) Lose(end Offset) {
-	if end > 0 {
-		for k := end; k < l.End(); k++ {
-			l.ret[end-1] = min(l.ret[end-1], l.ret[k])
-		}
+// Lose says that a life ended and the next began by at with the records below end: the rest was lost,
+// as the policy allows. What was kept had taken effect by then, and that the rest had been seen still
+// bounds what lies below. Call Check first: it judges what is taken out.
+func (l *Linear) Lose(end Offset, at Stamp) {
+	for k := end; k < l.End(); k++ {
+		at = min(at, l.ret[k])
 	}
+	l.Seen(end-1, at)
 	l.Drop(end)
 }
 
-// Check reports the first offset whose earliest instant is after its latest, and both.
+// Check reports the first offset whose earliest instant is after its latest, and both; or the first
+// inside a batch at which somebody found the end.
 func (l *Linear) Check() (k Offset, earliest, latest Stamp, ok bool) {
 	// tail[k] and call[k] bound p(k) from below. Folding the latest into ret is sound: latest only
 	// ever falls, and Lose would do the same.
@@ -81,7 +88,7 @@ func (l *Linear) Check() (k Offset, earliest, latest Stamp, ok bool) {
 	}
 	for i := range l.call {
 		earliest = max(earliest, l.call[i], l.tail[i])
-		if earliest > l.ret[i] {
+		if earliest > l.ret[i] || (l.call[i] == inside && l.tail[i] != 0) {
 			return Offset(i), earliest, l.ret[i], false
 		}
 	}
