@@ -287,6 +287,7 @@ func TestDamagedIndexBlock(t *testing.T) {
 	m := three(t)
 	m.seal()
 	m.data[m.footer.Pos()]++
+	m.data[3010] = 1 // padding
 	if got, want := spell(m.scan(t, m.data, true)), "h0 e7 ev1004 sealed [1000,1011)@512-3000"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
