@@ -1,0 +1,5 @@
+package main
+
+type checkCommand struct{}
+
+func (checkCommand) Run() error { return nil }

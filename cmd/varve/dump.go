@@ -1,0 +1,5 @@
+package main
+
+type dumpCommand struct{}
+
+func (dumpCommand) Run() error { return nil }

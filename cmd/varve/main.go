@@ -1,0 +1,119 @@
+// Command varve appends to, reads and looks after durable logs. README.md has a walk-through.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"varve"
+)
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitDamaged = 3
+)
+
+// commands are what varve can do: one file for each subcommand.
+type commands struct {
+	Log struct {
+		Append appendCommand `cmd:"" help:"Append lines of standard input, or generated records, to a log."`
+		Read   readCommand   `cmd:"" help:"Print records. Never writes; works beside a running writer."`
+		Check  checkCommand  `cmd:"" help:"Print what recovery would find and do. Never writes."`
+		Dump   dumpCommand   `cmd:"" help:"Print what the files hold, byte position by byte position. Never writes."`
+		Repair repairCommand `cmd:"" help:"Print how a log could be repaired, and do it with --apply."`
+		Bench  benchCommand  `cmd:"" help:"Measure appends against the raw speed of the disk."`
+	} `cmd:"" help:"Work with a log in a directory."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// streams are where a command reads and writes.
+type streams struct {
+	in  io.Reader
+	out *bufio.Writer
+	err io.Writer
+}
+
+// note prints a line for people, beside the output.
+func (s *streams) note(format string, args ...any) { fmt.Fprintf(s.err, format+"\n", args...) }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	s := &streams{in: in, out: bufio.NewWriterSize(out, 64<<10), err: errOut}
+	var c commands
+	code, exited := exitOK, false
+	parser, err := kong.New(&c, kong.Name("varve"), kong.Description("A durable append-only log."), kong.UsageOnError(),
+		kong.Writers(out, errOut), kong.Exit(func(n int) { code, exited = n, true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)))
+	if err != nil {
+		panic(err) // the command table itself is wrong
+	}
+	k, err := parser.Parse(args)
+	if exited { // --help
+		return code
+	}
+	if err != nil {
+		s.note("varve: %v; run: varve --help", err)
+		return exitUsage
+	}
+	err = k.Run()
+	if flushErr := s.out.Flush(); err == nil && flushErr != nil {
+		err = fmt.Errorf("write output: %w", flushErr)
+	}
+	return s.exit(err)
+}
+
+// exit prints an error on one line and returns its exit code.
+func (s *streams) exit(err error) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, syscall.EPIPE): // whoever read the output has had enough
+		return exitOK
+	}
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	s.note("varve: %s", strings.ReplaceAll(text, "core: ", ""))
+	var usage usageError
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case damaged(err):
+		return exitDamaged
+	}
+	return exitFailed
+}
+
+// usageError is a wrong combination of flags.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errDamaged marks errors that mean damage without being one of the typed ones.
+var errDamaged = errors.New("damaged")
+
+// damaged reports whether an error says that the log is damaged, rather than that something failed.
+func damaged(err error) bool {
+	var corrupt *varve.CorruptError
+	var lost *varve.LostSuffixError
+	var refused *varve.RefusedError
+	return errors.Is(err, errDamaged) || errors.As(err, &corrupt) || errors.As(err, &lost) ||
+		errors.As(err, &refused) && strings.Contains(refused.Next, "repair")
+}

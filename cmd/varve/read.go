@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"varve"
+)
+
+type readCommand struct {
+	Dir    string `required:"" placeholder:"D" help:"Directory of the log."`
+	From   *int64 `placeholder:"OFFSET" help:"First offset; default: the first there is."`
+	Max    int64  `placeholder:"N" default:"-1" help:"At most so many records; -1: all."`
+	Follow bool   `help:"Wait for more."`
+	JSON   bool   `name:"json" help:"Print JSON lines: offset, epoch, time, key, value, headers."`
+}
+
+// Validate checks ranges.
+func (c *readCommand) Validate() error {
+	switch {
+	case c.From != nil && *c.From < 0:
+		return fmt.Errorf("--from %d: want 0 or more", *c.From)
+	case c.Max < -1:
+		return fmt.Errorf("--max %d: want 0 or more, or -1 for all", c.Max)
+	}
+	return nil
+}
+
+// followPause is how often a follower looks again. It reads files only, so it has to look.
+const followPause = 250 * time.Millisecond
+
+// Run reads. Damage ends it after the good part before it.
+func (c *readCommand) Run(ctx context.Context, s *streams) error {
+	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{})
+	if err != nil {
+		return err
+	}
+	p := varve.Position{Offset: x.Start}
+	if c.From != nil {
+		p.Offset = *c.From
+	}
+	if p.Offset > x.End && !c.Follow {
+		return fmt.Errorf("offset %d is behind the end of the log, %d", p.Offset, x.End)
+	}
+	left, unproven := c.Max, int64(0)
+	for {
+		began := time.Now()
+		err := c.pass(ctx, s.out, x, &p, &left, &unproven)
+		if err == nil && c.Follow && left != 0 {
+			err = s.out.Flush()
+		}
+		if err != nil || !c.Follow || left == 0 {
+			if unproven > 0 {
+				s.note("%d records above evidence (offset %d): recovery would keep them, a power loss may not", unproven, x.Proven)
+			}
+			if c.Follow && errors.Is(err, context.Canceled) {
+				return nil // how following ends
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(max(followPause, 4*time.Since(began))):
+		}
+		if x, err = varve.Inspect(ctx, c.Dir, varve.InspectOptions{}); err != nil {
+			return err
+		}
+	}
+}
+
+// pass prints what an inspection found from p on.
+func (c *readCommand) pass(ctx context.Context, w *bufio.Writer, x *varve.Inspection, p *varve.Position, left, unproven *int64) error {
+	if *left == 0 {
+		return nil
+	}
+	var line jsonRecord
+	for r, err := range x.Records(ctx, *p) {
+		if err != nil {
+			return err
+		}
+		proven := r.Offset < x.Proven
+		if !proven {
+			*unproven++
+		}
+		if c.JSON {
+			err = line.write(w, &r, proven)
+		} else if _, err = w.Write(r.Value); err == nil {
+			err = w.WriteByte('\n')
+		}
+		if err != nil {
+			return err
+		}
+		*p = r.Position()
+		if *left--; *left == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// jsonRecord is a record as --json prints it.
+type jsonRecord struct {
+	Offset      int64        `json:"offset"`
+	Epoch       uint64       `json:"epoch"`
+	Time        string       `json:"time"`
+	Key         *string      `json:"key,omitempty"`
+	KeyBase64   *string      `json:"key_base64,omitempty"`
+	Value       *string      `json:"value,omitempty"`
+	ValueBase64 *string      `json:"value_base64,omitempty"`
+	Headers     []jsonHeader `json:"headers,omitempty"`
+	Proven      *bool        `json:"proven,omitempty"`
+}
+
+type jsonHeader struct {
+	Key         string  `json:"key"`
+	Value       *string `json:"value,omitempty"`
+	ValueBase64 *string `json:"value_base64,omitempty"`
+}
+
+func (j *jsonRecord) write(w *bufio.Writer, r *varve.Record, proven bool) error {
+	*j = jsonRecord{Offset: r.Offset, Epoch: r.Epoch, Time: r.Time.UTC().Format(time.RFC3339Nano), Headers: j.Headers[:0]}
+	j.Key, j.KeyBase64 = jsonText(r.Key)
+	j.Value, j.ValueBase64 = jsonText(r.Value)
+	for _, h := range r.Headers {
+		v, v64 := jsonText(h.Value)
+		j.Headers = append(j.Headers, jsonHeader{Key: string(h.Key), Value: v, ValueBase64: v64})
+	}
+	if !proven {
+		j.Proven = &proven
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(j)
+}
+
+// jsonText returns a text as it is, other bytes in base64, and neither for nil.
+func jsonText(b []byte) (text, base *string) {
+	switch {
+	case b == nil:
+		return nil, nil
+	case utf8.Valid(b):
+		t := string(b)
+		return &t, nil
+	}
+	t := base64.StdEncoding.EncodeToString(b)
+	return nil, &t
+}

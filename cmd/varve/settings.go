@@ -1,0 +1,177 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"varve"
+)
+
+// settings are the numbers of a log, each as a flag and as an environment variable. This struct is
+// the one table of them: settingsTable prints it for the README.
+type settings struct {
+	FsyncMode     fsyncMode `name:"fsync" env:"VARVE_FSYNC_MODE" default:"on_commit" placeholder:"MODE" help:"When an append is acked: on_commit, periodic or none."`
+	FsyncInterval int       `name:"fsync-interval-ms" env:"VARVE_FSYNC_INTERVAL_MS" default:"250" help:"Milliseconds between syncs under periodic."`
+
+	SegmentBytes      byteSize `env:"VARVE_SEGMENT_BYTES" default:"268435456" help:"A segment file rolls at this size."`
+	SegmentAge        ageLimit `env:"VARVE_SEGMENT_AGE" default:"24h" help:"And at this age; -1: never."`
+	IndexSpacingBytes byteSize `env:"VARVE_INDEX_SPACING_BYTES" default:"4096" help:"One index entry for so many bytes."`
+	MaxBatchBytes     byteSize `env:"VARVE_MAX_BATCH_BYTES" default:"16777216" help:"Payload of one batch, and with that of one record."`
+	PendingBytes      byteSize `env:"VARVE_PENDING_BYTES" default:"67108864" help:"Accepted and not yet written."`
+	MinFreeBytes      byteSize `env:"VARVE_MIN_FREE_BYTES" default:"268435456" help:"Appends are refused with less free space; 0: never."`
+	Preallocate       bool     `env:"VARVE_PREALLOCATE" default:"true" negatable:"" help:"Zero-fill ahead of the tail (faster syncs)."`
+
+	RetentionBytes         byteLimit     `env:"VARVE_RETENTION_BYTES" default:"-1" help:"Oldest segments go above this size; -1: unlimited."`
+	RetentionAge           ageLimit      `env:"VARVE_RETENTION_AGE" default:"-1" help:"Segments go at this age of their newest record; -1: unlimited."`
+	LocalRetentionBytes    byteLimit     `env:"VARVE_LOCAL_RETENTION_BYTES" default:"-1" help:"As retention-bytes, for the local disk."`
+	LocalRetentionAge      ageLimit      `env:"VARVE_LOCAL_RETENTION_AGE" default:"-1" help:"As retention-age, for the local disk."`
+	RetentionCheckInterval time.Duration `env:"VARVE_RETENTION_CHECK_INTERVAL" default:"60s" help:"Time between looks at retention."`
+
+	VerifyAllOnOpen    bool `env:"VARVE_VERIFY_ALL_ON_OPEN" default:"false" help:"Verify every batch at open."`
+	RepairChecksumTail bool `env:"VARVE_REPAIR_CHECKSUM_TAIL" default:"false" help:"Treat a last batch with a wrong payload checksum as torn."`
+	AllowDamaged       bool `env:"VARVE_ALLOW_DAMAGED" default:"false" help:"Open in spite of damage and serve everything else."`
+}
+
+// options translates settings; values that cannot work are the library's to refuse, by key.
+func (s *settings) options() varve.Options {
+	o := varve.Options{
+		Fsync: varve.FsyncMode(s.FsyncMode), FsyncInterval: time.Duration(s.FsyncInterval) * time.Millisecond,
+		SegmentBytes: int64(s.SegmentBytes), SegmentAge: time.Duration(s.SegmentAge),
+		IndexSpacingBytes: int64(s.IndexSpacingBytes), MaxBatchBytes: int64(s.MaxBatchBytes),
+		PendingBytes: int64(s.PendingBytes), MinFreeBytes: int64(s.MinFreeBytes), NoPreallocate: !s.Preallocate,
+		RetentionBytes: int64(s.RetentionBytes), RetentionAge: time.Duration(s.RetentionAge),
+		LocalRetentionBytes: int64(s.LocalRetentionBytes), LocalRetentionAge: time.Duration(s.LocalRetentionAge),
+		RetentionCheckInterval: s.RetentionCheckInterval,
+		VerifyAllOnOpen:        s.VerifyAllOnOpen, RepairChecksumTail: s.RepairChecksumTail, AllowDamaged: s.AllowDamaged,
+	}
+	if o.MinFreeBytes == 0 {
+		o.MinFreeBytes = -1 // the library's zero is its default
+	}
+	return o
+}
+
+// Validate refuses what the library would take for "not set". kong calls it after parsing.
+func (s *settings) Validate() error {
+	switch {
+	case s.FsyncInterval < 1:
+		return fmt.Errorf("fsync_interval_ms = %d: want at least 1", s.FsyncInterval)
+	case s.SegmentBytes == 0:
+		return fmt.Errorf("segment_bytes = 0: want two sectors up to 1 TiB")
+	case s.IndexSpacingBytes == 0:
+		return fmt.Errorf("index_spacing_bytes = 0: want 1 byte to 1 GiB")
+	case s.MaxBatchBytes == 0:
+		return fmt.Errorf("max_batch_bytes = 0: want 1 byte to 1 GiB")
+	case s.PendingBytes < s.MaxBatchBytes:
+		return fmt.Errorf("pending_bytes = %d: want at least max_batch_bytes (%d)", s.PendingBytes, s.MaxBatchBytes)
+	case s.RetentionCheckInterval <= 0:
+		return fmt.Errorf("retention_check_interval = %v: want above 0", s.RetentionCheckInterval)
+	}
+	return nil
+}
+
+// fsyncMode is a mode as the configuration spells it.
+type fsyncMode varve.FsyncMode
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *fsyncMode) UnmarshalText(b []byte) error {
+	for _, mode := range []varve.FsyncMode{varve.OnCommit, varve.Periodic, varve.None} {
+		if string(b) == mode.String() {
+			*m = fsyncMode(mode)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of on_commit, periodic, none", b)
+}
+
+// byteSize is a number of bytes, 0 or more: plain, or with a suffix of KiB, MiB, GiB or TiB.
+type byteSize int64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *byteSize) UnmarshalText(b []byte) error {
+	v, err := parseBytes(string(b))
+	if err == nil && v < 0 {
+		err = fmt.Errorf("%s: want 0 bytes or more", b)
+	}
+	*s = byteSize(v)
+	return err
+}
+
+// byteLimit is a number of bytes above 0, or -1 for unlimited. 0 is refused: it could be meant as
+// "nothing" or as "no limit".
+type byteLimit int64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *byteLimit) UnmarshalText(b []byte) error {
+	v, err := parseBytes(string(b))
+	if err == nil && v <= 0 && v != varve.Unlimited {
+		err = fmt.Errorf("%s: want a number of bytes above 0, or -1 for unlimited", b)
+	}
+	*l = byteLimit(v)
+	return err
+}
+
+// ageLimit is a duration above 0, or -1 for unlimited; 0 is refused.
+type ageLimit time.Duration
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *ageLimit) UnmarshalText(b []byte) error {
+	if string(b) == "-1" {
+		*l = varve.Unlimited
+		return nil
+	}
+	d, err := time.ParseDuration(string(b))
+	if err != nil || d <= 0 {
+		return fmt.Errorf("%q: want a duration above 0, such as 24h, or -1 for unlimited", b)
+	}
+	*l = ageLimit(d)
+	return nil
+}
+
+func parseBytes(s string) (int64, error) {
+	number, unit := s, int64(1)
+	for i, suffix := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if n, ok := strings.CutSuffix(s, suffix); ok {
+			number, unit = strings.TrimSpace(n), 1<<(10*(i+1))
+		}
+	}
+	v, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || v > math.MaxInt64/unit || v < math.MinInt64/unit {
+		return 0, fmt.Errorf("%q is no number of bytes (such as 1048576 or 1MiB)", s)
+	}
+	return v * unit, nil
+}
+
+// settingsTable returns the settings as the README lists them.
+func settingsTable() string {
+	var b strings.Builder
+	b.WriteString("| flag | environment | default | meaning |\n|---|---|---|---|\n")
+	t := reflect.TypeFor[settings]()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name := f.Tag.Get("name")
+		if name == "" {
+			name = kebab(f.Name)
+		}
+		fmt.Fprintf(&b, "| `--%s` | `%s` | %s | %s |\n", name, f.Tag.Get("env"), f.Tag.Get("default"), f.Tag.Get("help"))
+	}
+	return b.String()
+}
+
+// kebab is how a field's name becomes a flag's.
+func kebab(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if r >= 'A' && r <= 'Z' {
+			if i > 0 {
+				b.WriteByte('-')
+			}
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
