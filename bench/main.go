@@ -172,7 +172,7 @@ func warnMemory(dir string) {
 		dir = os.TempDir()
 	}
 	var s syscall.Statfs_t
-	if err := syscall.Statfs(dir, &s); err == nil && int64(s.Type) == tmpfsMagic {
+	if err := syscall.Statfs(dir, &s); err == nil && s.Type == tmpfsMagic {
 		fmt.Fprintf(os.Stderr, "%s is in memory: durable figures mean nothing there; give -dir\n", dir)
 	}
 }
