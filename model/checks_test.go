@@ -350,6 +350,37 @@ var cases = []struct {
 		r.follow(Position{Offset: 1})
 		r.ReadCorrupt(r.now(), 0, 1)
 	}},
+	{"excused damage that survived an open is cut off later", K11, OnCommit, func(r *run, wrong bool) {
+		r.add()
+		r.add()
+		r.DamageInjected(r.now(), 1, 2, true)
+		r.reopen(ProcessKill, OnCommit, 2)
+		r.follow(Position{Offset: 1})
+		r.ReadCorrupt(r.now(), 0, 1)
+		if !wrong {
+			r.DamageInjected(r.now(), 0, 2, true)
+		}
+		r.reopen(ProcessKill, OnCommit, 1)
+	}},
+	{"a reader is told of damage after a failed sync", K11, Periodic, func(r *run, wrong bool) {
+		r.add()
+		r.ack(r.put())
+		r.SyncFailed(r.now())
+		o := pick[Offset](wrong, 0, 1)
+		r.follow(Position{Offset: o})
+		r.ReadCorrupt(r.now(), 0, o)
+	}},
+	{"an audit is told of damage that nobody did", K11, OnCommit, func(r *run, wrong bool) {
+		r.add()
+		r.add()
+		if !wrong {
+			r.DamageInjected(r.now(), 0, 1, false)
+		}
+		r.AuditBegin(r.now())
+		r.AuditDamage(r.now(), 0, 1)
+		r.AuditRecord(r.now(), 1, 1, r.value(1))
+		r.AuditEnd(r.now())
+	}},
 	{"Start goes back", K14, OnCommit, func(r *run, wrong bool) {
 		r.add()
 		r.add()

@@ -155,7 +155,8 @@ func (c *Checker) begin(l Life) {
 	})
 	n = 0
 	for _, d := range c.damages {
-		if !d.excused && d.first < end {
+		if d.first < end {
+			d.end, d.excused = min(d.end, end), false // it may still be there; but nothing above is unproven now
 			c.damages[n] = d
 			n++
 		}
@@ -236,15 +237,21 @@ func (c *Checker) ErrorSurfaced(now Time) {
 // DamageInjected says that the only copy of these records was damaged: rot, a misdirected write, a
 // sync that lied. Whole batches count. From then on they are served intact or reported, never served
 // wrong and never cut off. Excused damage lies above the evidence, where a torn end looks the same:
-// the next recovery may end the log there.
+// the next recovery may end the log there. After that recovery it may only be reported. Damage at a
+// place that nobody knows is excused damage to everything, reported again after each power loss.
 func (c *Checker) DamageInjected(now Time, first, end Offset, excused bool) {
 	first, end = max(first, 0), min(end, c.End())
 	if !c.event(now) || first >= end {
 		return
 	}
-	c.damages = append(c.damages, damage{
-		first: c.ops[c.log[first]].first, end: c.ops[c.log[end-1]].end, excused: excused,
-	})
+	d := damage{first: c.ops[c.log[first]].first, end: c.ops[c.log[end-1]].end, excused: excused}
+	for i := range c.damages {
+		if was := &c.damages[i]; was.first == d.first && was.end == d.end {
+			was.excused = was.excused || excused
+			return
+		}
+	}
+	c.damages = append(c.damages, d)
 }
 
 // DamageHealed says that damage within these records is gone: repaired, or its file was removed.
