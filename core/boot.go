@@ -21,6 +21,7 @@ type boot struct {
 
 	list    List
 	load    LoadSuper
+	declare Create
 	scan    Scan
 	replace Replace
 	supers  [2]segment.Superblock
@@ -40,12 +41,14 @@ type bootStep uint8
 const (
 	bootList bootStep = iota
 	bootSuper
+	bootIdentify // repair: find the log's id in a segment header
 	bootScan
 	bootRescan // files above evidence, batch by batch
 	bootCreate // new log: both slots
 	bootRaise  // claim the epoch
 	bootReplace
-	bootFinish // record the recovered end, in both slots
+	bootDeclare // repair: mark spans as lost
+	bootFinish  // record the recovered end, in both slots
 )
 
 func (b *boot) reset(now Now) {
@@ -77,7 +80,7 @@ func (l *Log) nextBoot(now Now) Effect {
 	case bootSuper:
 		b.load.Slots[0], b.load.Slots[1] = b.load.Slots[0][:0], b.load.Slots[1][:0]
 		return &b.load
-	case bootScan, bootRescan:
+	case bootIdentify, bootScan, bootRescan:
 		f := &b.plan.Files[b.at]
 		b.scan.File, b.scan.LogID = f.Entry, l.id
 		b.scan.SectorBytes = int(l.super.state.SectorBytes)
@@ -107,6 +110,10 @@ func (l *Log) onBoot(now Now, e Effect, err error) {
 		l.onScan(e)
 	case *Replace:
 		l.onReplace(e)
+	case *Create:
+		l.boot.plan.declared(l.boot.at, e)
+		l.boot.at++
+		l.afterReplace()
 	case *SaveSuper:
 		l.saved(e)
 		l.onBootSave(now)
@@ -152,6 +159,8 @@ func effectName(e Effect) string {
 		return "scan segment"
 	case *Replace:
 		return "rescue"
+	case *Create:
+		return "declare a span lost"
 	}
 	return "effect"
 }
@@ -182,6 +191,8 @@ func (l *Log) onList(e *List) {
 		return
 	}
 	switch {
+	case len(e.Files) > 0 && l.cfg.Repair:
+		b.step, b.at = bootIdentify, 0
 	case len(e.Files) > 0:
 		l.mark(MarkSuperRefused)
 		l.refuseOpen(segment.Name(e.Files[0].Base, e.Files[0].ID),
@@ -237,6 +248,10 @@ func (l *Log) onLoadSuper(e *LoadSuper) {
 			f.Winner = i
 		}
 	}
+	if f.Winner < 0 && l.cfg.Repair && len(b.plan.Files) > 0 {
+		b.step, b.at = bootIdentify, 0
+		return
+	}
 	if f.Winner < 0 {
 		l.mark(MarkSuperRefused)
 		l.refuseOpen(superName(0), "no superblock slot verifies: "+slotProblem(f), "run: varve log repair")
@@ -290,6 +305,10 @@ func (l *Log) takeSuper(w *segment.Superblock) {
 // that it wants verified batch by batch.
 func (l *Log) onScan(e *Scan) {
 	b := &l.boot
+	if b.step == bootIdentify {
+		l.onIdentify(e)
+		return
+	}
 	f := &b.plan.Files[b.at]
 	f.Info, e.Info = e.Info, f.Info
 	f.rescan = false
@@ -307,6 +326,9 @@ func (l *Log) onScan(e *Scan) {
 func (l *Log) planned() {
 	b := &l.boot
 	p := &b.plan
+	if b.found.Winner < 0 {
+		l.rebuildSuper()
+	}
 	p.reconcile(&l.super.state, &l.cfg, &l.marks)
 	if at := p.nextRescan(0); at < len(p.Files) {
 		b.step, b.at = bootRescan, at
@@ -328,7 +350,7 @@ func (l *Log) planned() {
 	}
 	l.claim()
 	b.step, b.at = bootRaise, 0
-	if len(p.Rescues) == 0 {
+	if len(p.Rescues)+len(p.Declared) == 0 {
 		l.complete()
 		b.step = bootFinish
 	}
@@ -365,6 +387,7 @@ func (l *Log) onBootSave(now Now) {
 	b := &l.boot
 	if b.step == bootRaise {
 		b.step, b.at = bootReplace, 0
+		l.afterReplace()
 		return
 	}
 	b.at++
@@ -399,7 +422,16 @@ func (l *Log) onReplace(e *Replace) {
 	p.rescued(b.at, e)
 	l.stats.RescuedBytes += e.Bytes
 	b.at++
-	if b.at == len(p.Rescues) {
+	l.afterReplace()
+}
+
+// afterReplace moves on once every rescue is done: to what a repair declares, then to the end.
+func (l *Log) afterReplace() {
+	b, p := &l.boot, &l.boot.plan
+	if b.step == bootReplace && b.at == len(p.Rescues) {
+		b.step, b.at = bootDeclare, 0
+	}
+	if b.step == bootDeclare && b.at == len(p.Declared) {
 		l.complete()
 		b.step, b.at = bootFinish, 0
 	}

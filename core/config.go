@@ -39,6 +39,7 @@ type Config struct {
 	VerifyAllOnOpen    bool
 	RepairChecksumTail bool
 	AllowDamaged       bool
+	Repair             bool // rebuild a lost superblock; declare what is damaged lost instead of refusing
 	ReadOnly           bool // plan only: Open stops before its first write (check, read, dump)
 }
 

@@ -189,7 +189,7 @@ func (l *Log) nextIndex() Effect {
 	f := h.indexes[len(h.indexes)-1]
 	h.indexes = h.indexes[:len(h.indexes)-1]
 	end := l.extentEnd(f)
-	if end <= f.Base {
+	if end <= f.Base || l.damaged(f) {
 		return nil
 	}
 	h.index = SaveIndex{File: f, LogID: l.id, End: end, IndexSpacingBytes: l.cfg.IndexSpacingBytes}
@@ -200,11 +200,21 @@ func (l *Log) nextIndex() Effect {
 func (l *Log) extentEnd(f FileEntry) Offset {
 	var end Offset
 	for i := range l.extents {
-		if x := &l.extents[i]; x.Segment == f.ID && x.End != EndNone && x.Damage == 0 {
+		if x := &l.extents[i]; x.Segment == f.ID && x.End != EndNone {
 			end = x.End
 		}
 	}
 	return end
+}
+
+// damaged reports whether a file has a span that cannot be served.
+func (l *Log) damaged(f FileEntry) bool {
+	for i := range l.extents {
+		if x := &l.extents[i]; x.Segment == f.ID && x.Damage != segment.BreakNone {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *Log) onHot(now Now, e Effect, err error) {

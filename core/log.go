@@ -213,8 +213,11 @@ func (l *Log) Next(now Now, lane Lane) Effect {
 func (l *Log) decide(now Now, lane Lane) Effect {
 	switch l.phase {
 	case Opening, Recovering:
-		if lane == Hot {
+		switch {
+		case lane == Hot:
 			return l.nextBoot(now)
+		case lane == Tail && l.boot.step == bootDeclare:
+			return l.issueDeclare(now)
 		}
 	case Ready, Closing:
 		switch lane {

@@ -17,6 +17,9 @@ const (
 	MarkEvidenceBehind                // evidence was found behind the first damage of a file
 	MarkCorrupt                       // damage below evidence
 	MarkAllowDamaged                  // and served around
+	MarkRepairLost                    // a repair declared a damaged span lost
+	MarkRepairSuffix                  // a repair gave up a missing end
+	MarkRebuilt                       // a repair derived the superblock from the segments
 	MarkLostSuffix                    // evidence names records that no file holds
 	MarkVoidFile                      // a file void by lineage is kept
 	MarkSuperseded                    // a file replaced over its whole span is removed

@@ -16,6 +16,8 @@ type Plan struct {
 	End      Offset // the recovered end
 	Extents  []Extent
 	Rescues  []Rescue // content above evidence, copied before it is served
+	Declared []Span   // damaged or missing spans that a repair declares lost
+	Rebuilt  bool     // a repair derived the superblock from the segments
 
 	Torn      bool // the log ends before a torn batch
 	TornFile  int  // in Files
@@ -41,6 +43,12 @@ type PlanFile struct {
 	appendTime Time   // of its newest batch
 	rescan     bool   // verify batch by batch before the plan can be made
 	replaced   bool   // written by this open: complete, with a footer
+}
+
+// Span is the offsets [First, End) of one epoch.
+type Span struct {
+	Epoch      Epoch
+	First, End Offset
 }
 
 // Rescue copies [First, End) of a file into a new one.
@@ -71,7 +79,7 @@ func (f Fate) String() string {
 
 // Empty reports whether recovery has nothing to do but claim an epoch.
 func (p *Plan) Empty() bool {
-	if len(p.Rescues) > 0 || len(p.quarantines) > 0 || p.Refused != nil {
+	if len(p.Rescues)+len(p.Declared) > 0 || len(p.quarantines) > 0 || p.Refused != nil {
 		return false
 	}
 	for i := range p.Files {
@@ -87,7 +95,7 @@ func (p *Plan) reset() {
 	files, damage := p.Files[:0], p.Damage[:0]
 	*p = Plan{
 		Files: files, Damage: damage, Unknown: p.Unknown[:0], Extents: p.Extents[:0],
-		Rescues: p.Rescues[:0], quarantines: p.quarantines[:0],
+		Rescues: p.Rescues[:0], quarantines: p.quarantines[:0], Declared: p.Declared[:0],
 	}
 }
 
@@ -143,7 +151,10 @@ func (f *PlanFile) usable() bool {
 	return f.Info.Verdict == segment.HeaderGood || f.Info.Verdict == segment.HeaderDamaged
 }
 
-func (f *PlanFile) replacement() bool { return f.Info.Header.Kind == segment.Replacement }
+// replacement reports whether the file's header claims a span.
+func (f *PlanFile) replacement() bool { return f.Info.Header.Kind != segment.Created }
+
+func (f *PlanFile) lost() bool { return f.Info.Header.Kind == segment.Lost }
 
 // quick reports whether a footer or a sidecar vouches for the file instead of its batches.
 func (f *PlanFile) quick() bool { return !f.Info.Scanned && (f.Info.Sealed || f.Info.Sidecar) }

@@ -7,7 +7,7 @@ import "varve/core/segment"
 func (p *Plan) reconcile(s *segment.Superblock, cfg *Config, marks *MarkSet) {
 	r := reconciler{p: p, s: s, cfg: cfg, marks: marks}
 	p.Extents, p.Rescues, p.Damage = p.Extents[:0], p.Rescues[:0], p.Damage[:0]
-	p.quarantines = p.quarantines[:0]
+	p.quarantines, p.Declared = p.quarantines[:0], p.Declared[:0]
 	p.Refused, p.Torn, p.TornBytes = nil, false, 0
 	p.Start, p.HotStart = s.Start, s.HotStart
 	r.measureFiles()
@@ -137,7 +137,11 @@ func (r *reconciler) walk() {
 			continue
 		}
 		end = min(end, limit)
-		r.extend(at, epoch, o, end)
+		if f := &p.Files[at]; f.lost() {
+			p.Extents = append(p.Extents, lostExtent(f, epoch, o, end))
+		} else {
+			r.extend(at, epoch, o, end)
+		}
 		o = end
 	}
 	p.End = o
@@ -175,6 +179,9 @@ func (r *reconciler) pick(o Offset, epoch Epoch) (at int, end Offset) {
 		limit = p.Files[best].Info.Header.End
 	}
 	end, ok := p.Files[best].run(o)
+	if p.Files[best].lost() {
+		end, ok = limit, true
+	}
 	if !ok {
 		return -1, 0
 	}
@@ -198,6 +205,13 @@ func (r *reconciler) extend(at int, epoch Epoch, first, end Offset) {
 		}
 	}
 	p.Extents = append(p.Extents, extentOf(f, epoch, first, end))
+}
+
+func lostExtent(f *PlanFile, epoch Epoch, first, end Offset) Extent {
+	return Extent{
+		First: first, End: end, Segment: f.Entry.ID, Base: f.Entry.Base, Epoch: epoch, Bytes: f.Entry.Bytes,
+		Damage: segment.BreakTorn, DamagePos: -1,
+	}
 }
 
 func extentOf(f *PlanFile, epoch Epoch, first, end Offset) Extent {
@@ -299,6 +313,12 @@ func (r *reconciler) damage(o Offset, at int) (next Offset, more bool) {
 	if at >= 0 {
 		why, pos = p.Files[at].breakAt(o)
 	}
+	if next == EndNone && r.cfg.Repair {
+		r.marks.Add(MarkRepairSuffix)
+		r.recordDamage(o, p.Evidence, at, why, pos)
+		p.Evidence = o
+		return 0, false
+	}
 	if why == segment.BreakNone && next == EndNone && !r.cfg.AllowDamaged {
 		r.marks.Add(MarkLostSuffix)
 		p.Lost = LostSuffixError{End: o, Evidence: p.Evidence}
@@ -312,15 +332,22 @@ func (r *reconciler) damage(o Offset, at int) (next Offset, more bool) {
 	}
 	r.marks.Add(MarkCorrupt)
 	r.recordDamage(o, next, at, why, pos)
-	if !r.cfg.AllowDamaged {
+	if !r.cfg.AllowDamaged && !r.cfg.Repair {
 		p.Refused = &p.Damage[0]
 		return 0, false
 	}
-	r.marks.Add(MarkAllowDamaged)
-	x := Extent{First: o, End: next, Damage: segment.BreakTorn, DamagePos: pos}
+	epoch, limit := ownerOf(r.s.Lineage, o)
+	next = min(next, limit)
+	if r.cfg.Repair {
+		r.marks.Add(MarkRepairLost)
+		p.Declared = append(p.Declared, Span{Epoch: epoch, First: o, End: next})
+	} else {
+		r.marks.Add(MarkAllowDamaged)
+	}
+	x := Extent{First: o, End: next, Epoch: epoch, Damage: segment.BreakTorn, DamagePos: pos}
 	if at >= 0 {
 		f := &p.Files[at]
-		x.Segment, x.Base, x.Epoch, x.Bytes = f.Entry.ID, f.Entry.Base, f.epoch(), f.Entry.Bytes
+		x.Segment, x.Base, x.Bytes = f.Entry.ID, f.Entry.Base, f.Entry.Bytes
 		f.Fate = FateDamaged
 	}
 	p.Extents = append(p.Extents, x)

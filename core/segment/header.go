@@ -11,7 +11,8 @@ type Kind uint8
 // Segment kinds.
 const (
 	Created     Kind = 1 // by an append; its batches have the epoch of its owner
-	Replacement Kind = 2 // by a rescue or a repair: a verified copy of [Base, End) of another file
+	Replacement Kind = 2 // by a rescue: a verified copy of [Base, End) of another file
+	Lost        Kind = 3 // by a repair: no batches; declares that [Base, End) is lost
 )
 
 // Header opens a segment file.
@@ -125,6 +126,6 @@ func ReadHeader(src []byte) (h Header, crc uint32, v HeaderVerdict, version uint
 
 // sane reports whether a header could have been written by this format's writers.
 func (h *Header) sane() bool {
-	span := h.Kind == Created && h.End == 0 || h.Kind == Replacement && h.End > h.Base
+	span := h.Kind == Created && h.End == 0 || (h.Kind == Replacement || h.Kind == Lost) && h.End > h.Base
 	return span && h.Sync <= NoSync && validSector(h.SectorBytes) && h.Base >= 0
 }
