@@ -29,7 +29,7 @@ func (d *Disk) loseContent(r *Rand, n *inode, allowed FaultSet, judged bool) {
 		before := n.sizeD
 		kind, lost := d.loseSectors(r, n, allowed, judged)
 		d.loseSize(r, n, allowed, kind != lossOld, lost)
-		if allowed.Has(D6Stale) && n.sizeD > before && r.Below(4) == 0 {
+		if allowed.Has(D6Stale) && n.sizeD > before && r.Below(2) == 0 {
 			d.stale(r, n, before)
 		}
 		clear(n.d[n.sizeD:n.hi])
@@ -58,7 +58,7 @@ const (
 )
 
 // lossKinds is what is drawn from where D1 is on; the independent draw finds most.
-var lossKinds = [16]loss{lossOld, lossNew, lossNew, lossPrefix, lossPrefix, lossHole, lossHole, lossZero,
+var lossKinds = [16]loss{lossOld, lossOld, lossNew, lossPrefix, lossPrefix, lossHole, lossHole, lossZero,
 	lossZero, lossTorn, lossTorn, lossEach, lossEach, lossEach, lossEach, lossEach}
 
 // loseSectors decides for every dirty sector what the device holds. It reports the kind of loss
@@ -147,7 +147,7 @@ func (d *Disk) loseSize(r *Rand, n *inode, allowed FaultSet, written, lost bool)
 			n.sizeD = n.sizeK
 		}
 		return
-	case x == 0:
+	case x < 2:
 		if written {
 			d.mark(D3Size)
 		}
@@ -169,7 +169,12 @@ func (d *Disk) loseSize(r *Rand, n *inode, allowed FaultSet, written, lost bool)
 
 // stale puts old content of some file where this one had never been written before.
 func (d *Disk) stale(r *Rand, n *inode, before int64) {
-	from := d.inodes[r.Below(uint64(len(d.inodes)))]
+	from, start := n, int(r.Below(uint64(len(d.inodes))))
+	for i := range d.inodes {
+		if from = d.inodes[(start+i)%len(d.inodes)]; from.sizeD >= Sector {
+			break
+		}
+	}
 	have := from.sizeD / Sector
 	first := sectors(before)
 	room := n.sizeD/Sector - first

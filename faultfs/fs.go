@@ -2,6 +2,7 @@ package faultfs
 
 import (
 	"io"
+	"strings"
 
 	"varve/tiers/disk"
 )
@@ -81,13 +82,9 @@ func (f *FS) split(name string) (x *dir, plain string, err error) {
 	if len(name) > len(prefix) && name[:len(prefix)] == prefix {
 		at, name = dirQuarantine, name[len(prefix):]
 	}
-	if name == "" || name == "." || name == ".." {
+	if name == "" || name == "." || name == ".." ||
+		strings.IndexByte(name, '/') >= 0 || strings.IndexByte(name, 0) >= 0 {
 		return nil, "", errName
-	}
-	for i := 0; i < len(name); i++ {
-		if name[i] == '/' || name[i] == 0 {
-			return nil, "", errName
-		}
 	}
 	if !f.d.exists(at) {
 		return nil, "", errNotExist

@@ -36,7 +36,7 @@ func (d *Disk) checkWrite(fs *FS, n *inode, off, end int64) {
 	if n.life != fs.life {
 		d.violate("write to a segment of an earlier life", n.name, off)
 	}
-	for s := off / Sector; s*Sector < end; s++ {
+	for s := off / Sector; s*Sector < min(end, n.hi); s++ {
 		if n.synced.has(s) && !allZero(n.d[s*Sector:(s+1)*Sector]) {
 			d.violate("write into a sector that holds synced bytes", n.name, s*Sector)
 		}
