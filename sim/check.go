@@ -1,0 +1,340 @@
+package sim
+
+import (
+	"errors"
+
+	"varve/core"
+	"varve/core/segment"
+	"varve/faultfs"
+	"varve/model"
+	"varve/tiers/disk"
+)
+
+// noFaults ends random faults for as long as a checker looks at the disk.
+var noFaults faultfs.Rates
+
+func (w *World) pauseFaults() { w.disk.SetRates(&noFaults) }
+
+func (w *World) resumeFaults() {
+	if w.process.faults {
+		w.disk.SetRates(&w.h.Rates)
+	}
+}
+
+// audit reads all that the log holds, at one instant, with a process of its own.
+func (w *World) audit() {
+	w.refreshView()
+	w.pauseFaults()
+	defer w.resumeFaults()
+	now, c := w.clock.mono, &w.auditor.cursor
+	w.check.AuditBegin(now)
+	next := w.log.Start()
+	c.Reset(core.Position{Offset: next})
+	for {
+		f, err := c.Next(&w.view, w.log.Committed(), 1<<16)
+		if err != nil {
+			if next = w.auditDamage(err, next); next < 0 {
+				break
+			}
+			c.Reset(core.Position{Offset: next})
+			continue
+		}
+		if f == nil {
+			break
+		}
+		if f.Pos == 0 && !f.NoIndex && f.Extent.Index == core.IndexCore {
+			if pos, _, ok := w.log.Locate(f.Extent.Segment, f.From); ok {
+				f.Pos = pos
+			}
+		}
+		if err := c.Complete(f, w.planner.store.Fetch(f, &w.auditor.handle)); err != nil {
+			if !w.disk.Marks().Has(faultfs.D14ReadBad) {
+				w.fail("K3", "an audit could not read: "+err.Error())
+			}
+			break
+		}
+		for b, ok := c.Batch(); ok; b, ok = c.Batch() {
+			next = w.auditBatch(&b, next)
+		}
+	}
+	_ = w.auditor.handle.Close()
+	w.check.AuditEnd(now)
+}
+
+func (w *World) auditBatch(b *core.CursorBatch, next core.Offset) core.Offset {
+	id := w.identify(b.Payload, b.Records)
+	for i := range int64(b.Records) {
+		if b.Base+i < next {
+			continue
+		}
+		value := model.Value(0)
+		if id != 0 {
+			value = model.MakeValue(id, int(i))
+		}
+		w.check.AuditRecord(w.clock.mono, b.Base+i, b.Epoch, value)
+	}
+	return b.End()
+}
+
+// auditDamage takes an error of the audit's cursor and returns where to go on, -1 for nowhere.
+func (w *World) auditDamage(err error, next core.Offset) core.Offset {
+	var corrupt *core.CorruptError
+	if !errors.As(err, &corrupt) {
+		w.fail("K3", "an audit met an error: "+err.Error())
+		return -1
+	}
+	end := corrupt.End
+	if end <= next || end > w.log.Committed() {
+		end = w.log.Committed()
+	}
+	w.check.AuditDamage(w.clock.mono, next, end)
+	return end
+}
+
+// planner plans a second recovery of the directory as it is, and changes nothing: K10.
+type planner struct {
+	w     *World
+	log   *core.Log
+	store *disk.Store
+	fs    *faultfs.FS
+}
+
+func (p *planner) init(w *World) {
+	p.w, p.log, p.fs = w, new(core.Log), w.disk.FS(2)
+	p.store = disk.NewStore(p.fs)
+}
+
+// plan makes the plan; nil if the log does not get that far.
+func (p *planner) plan() *core.Plan {
+	w := p.w
+	w.pauseFaults()
+	defer w.resumeFaults()
+	cfg := w.h.Config[w.process.config]
+	cfg.ReadOnly = true
+	now := w.clock.now()
+	if err := p.log.Reopen(cfg, now); err != nil {
+		w.fail("config", err.Error())
+		return nil
+	}
+	p.store.Reset(p.fs)
+	for {
+		e := p.log.Next(now, core.Hot)
+		if e == nil {
+			break
+		}
+		p.log.Complete(now, e, p.store.Run(e))
+	}
+	if p.log.Phase() != core.Planned {
+		if w.disk.Marks()&damage == 0 {
+			w.fail("K10", "a second recovery would end in "+p.log.Phase().String()+": "+p.log.Err().Error())
+		}
+		return nil
+	}
+	return p.log.Plan()
+}
+
+// again judges K10 right after a recovery, before anything is appended: a second one has nothing to
+// do and keeps the same content.
+func (p *planner) again() {
+	w := p.w
+	plan := p.plan()
+	if plan == nil {
+		return
+	}
+	w.res.Marks.add(MarkSecondPlan)
+	l := w.log
+	switch {
+	case w.disk.Marks()&damage != 0:
+	case !plan.Empty():
+		w.fail("K10", "a second recovery would change something")
+	case p.log.Start() != l.Start() || p.log.End() != l.End():
+		w.fail("K10", "a second recovery would keep another span")
+	case p.log.Frontier() != l.End():
+		w.fail("K10", "the recovered end was not saved before it was served")
+	default:
+		p.sameContent()
+	}
+}
+
+func (p *planner) sameContent() {
+	w := p.w
+	w.refreshView()
+	a, b := w.view.Extents, p.extents()
+	if len(a) != len(b) {
+		w.fail("K10", "a second recovery would serve other extents")
+		return
+	}
+	for i := range a {
+		if a[i].First != b[i].First || a[i].End != b[i].End || a[i].Segment != b[i].Segment || a[i].Epoch != b[i].Epoch {
+			w.fail("K10", "a second recovery would serve an extent from another file")
+			return
+		}
+	}
+}
+
+func (p *planner) extents() []core.Extent { return p.log.Plan().Extents }
+
+// clean judges the directory after a clean close: nothing to recover, nothing left over.
+func (p *planner) clean() {
+	w := p.w
+	if w.process.hurt(w) || w.disk.Marks()&damage != 0 {
+		return
+	}
+	plan := p.plan()
+	if plan == nil {
+		return
+	}
+	switch {
+	case !plan.Empty():
+		w.fail("K20", "a clean close left something to recover")
+	case plan.End != w.check.End() || plan.Evidence != plan.End:
+		w.fail("K20", "after a clean close the frontier is not the end")
+	case plan.Torn:
+		w.fail("K20", "a clean close left a torn tail")
+	}
+	w.leftovers()
+	w.decodeImages()
+}
+
+// leftovers judges K20: the names in the directory.
+func (w *World) leftovers() {
+	w.names = w.disk.Images(w.names[:0])
+	for i := range w.names {
+		m := &w.names[i]
+		if m.Dir != disk.DirLog || m.Name == "lock" || m.Name == "super.0" || m.Name == "super.1" {
+			continue
+		}
+		if _, _, _, ok := segment.ParseName(m.Name); !ok {
+			w.fail("K20", "a close left "+m.Name)
+		}
+	}
+}
+
+// hurt reports whether a call failed in this life, so that work may have been put off.
+func (p *process) hurt(w *World) bool { return w.disk.Counts().Injected != p.injected }
+
+// decodeImages judges K22: whatever the device is known to hold must be found in the files by a
+// decoder that shares no code with the log.
+func (w *World) decodeImages() {
+	if w.h.Damaging() {
+		return
+	}
+	start, end := w.check.Start(), w.check.ProvenEnd()
+	if end <= start {
+		return
+	}
+	n := int(end - start)
+	if cap(w.found) < n {
+		w.found = make([]bool, 2*n)
+	}
+	found := w.found[:n]
+	clear(found)
+	w.names = w.disk.Images(w.names[:0])
+	for i := range w.names {
+		m := &w.names[i]
+		if m.Dir != disk.DirLog || len(m.Name) < 4 || m.Name[len(m.Name)-4:] != ".seg" {
+			continue
+		}
+		f, wrong := w.decoder.header(m.Kernel)
+		if wrong != "" {
+			continue
+		}
+		it := walk{d: &w.decoder, f: &f, b: m.Kernel, pos: f.sector, base: f.base, chain: f.crc}
+		for it.next() {
+			w.foundBatch(&it.x, start, end, found)
+		}
+	}
+	for i := range found {
+		if !found[i] {
+			w.fail("K22", "an independent decoder does not find a record that the device holds")
+			if w.Trace != nil {
+				w.say("offset %d of [%d, %d) is in no file", start+int64(i), start, end)
+			}
+			return
+		}
+	}
+}
+
+// foundBatch notes the records of a batch that are those which the log must hold.
+func (w *World) foundBatch(x *decoded, start, end int64, found []bool) {
+	value, epoch := w.check.At(max(x.base, start))
+	if x.end <= start || x.base >= end || epoch != x.epoch {
+		return
+	}
+	id := w.identify(x.payload, uint32(x.end-x.base))
+	if id == 0 || value.Op() != id {
+		return
+	}
+	for o := max(x.base, start); o < min(x.end, end); o++ {
+		found[o-start] = true
+	}
+}
+
+// rot flips bits at rest, and tells the checker which records that damages.
+func (w *World) rot(e *Event) {
+	w.names = w.disk.Images(w.names[:0])
+	if len(w.names) == 0 {
+		return
+	}
+	m := w.names[(e.A*int64(len(w.names)-1)+500)/1000]
+	if m.Dir != disk.DirLog || len(m.Device) == 0 || m.Name == "lock" {
+		return
+	}
+	for range e.B {
+		pos := w.rng.Below(int64(len(m.Device)))
+		first, end := w.recordsAt(&m, pos)
+		if !w.disk.RotAt(m.Name, pos, uint8(w.rng.Below(8))) {
+			continue
+		}
+		w.res.Marks.add(MarkRot)
+		if w.Trace != nil {
+			w.say("rot in %s at byte %d: records [%d, %d)", m.Name, pos, first, end)
+		}
+		if end > first {
+			w.check.DamageInjected(w.clock.mono, first, end, end > w.evidence)
+		}
+	}
+}
+
+// recordsAt returns the records whose bytes lie at a position of a file, none if it is padding, a
+// footer or no segment. It also finds the greatest frontier on the device.
+func (w *World) recordsAt(m *faultfs.Image, pos int64) (first, end int64) {
+	w.evidence = 0
+	for i := range w.names {
+		b := w.names[i].Device
+		f, wrong := w.decoder.header(b)
+		if wrong != "" {
+			continue
+		}
+		it := walk{d: &w.decoder, f: &f, b: b, pos: f.sector, base: f.base, chain: f.crc}
+		for it.next() {
+			w.evidence = max(w.evidence, it.x.frontier)
+			if w.names[i].Name == m.Name && it.x.pos <= pos && pos < it.pos {
+				first, end = it.x.base, it.x.end
+			}
+		}
+	}
+	return first, end
+}
+
+// checkTime judges a look-up by time: every record before the place it names is older.
+func (w *World) checkTime(where int64) {
+	if len(w.view.Extents) == 0 || len(w.walls) == 0 {
+		return
+	}
+	x := &w.view.Extents[(where*int64(len(w.view.Extents)-1)+500)/1000]
+	t := w.walls[(where*int64(len(w.walls)-1))/1000]
+	pos, base, err := w.store.OffsetForTime(x, w.view.LogID, t, &w.readers[clientsMax].handle)
+	if err != nil || w.fs.Dead() {
+		return
+	}
+	if base < x.Base || pos < x.DataPos {
+		w.fail("K17", "a look-up by time left its segment")
+	}
+	for o := max(x.First, w.log.Start()); o < min(base, int64(len(w.walls))); o++ {
+		if w.walls[o] >= t && !w.h.Damaging() {
+			w.fail("K17", "a look-up by time passed over a record that is not older")
+			return
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"varve/core"
+	"varve/faultfs"
+)
+
+// flight is an effect on its way. Its next step is executed either when it is issued or when it
+// completes: a sync may cover what is written while it runs, or not, and a crash in between finds
+// it done, or not.
+type flight struct {
+	effect   core.Effect
+	executed bool // the step at hand
+	done     bool // it was the last
+	err      error
+}
+
+// launch starts the next step of a lane's effect.
+func (w *World) launch(lane core.Lane) {
+	f := &w.flights[lane]
+	f.executed, f.done, f.err = false, false, nil
+	took := w.latency(f.effect)
+	if extra := w.slow[lane]; extra > 0 {
+		took += extra
+		w.slow[lane] = 0
+		w.res.Marks.add(MarkSlow)
+	}
+	if w.rng.Next()&1 == 0 {
+		w.execute(f)
+	}
+	w.queue.push(entry{at: w.clock.mono + took, kind: wakeStep, arg: int32(lane), life: w.process.life})
+}
+
+// latency draws how long a step takes.
+func (w *World) latency(e core.Effect) int64 {
+	typical := w.h.Write
+	if syncing(e) {
+		typical = w.h.Sync
+	}
+	took := 1 + w.rng.Below(2*typical)
+	if w.h.On(SwSlow) && w.rng.Chance(512) {
+		took *= 100
+		w.res.Marks.add(MarkSlow)
+	}
+	return took
+}
+
+// syncing reports whether the next step of an effect is a sync of the active segment.
+func syncing(e core.Effect) bool {
+	switch e.(type) {
+	case *core.Sync:
+		return true
+	case *core.Commit, *core.Rollback, *core.Seal:
+		return e.Result().Stage > 0
+	}
+	return false
+}
+
+// step completes the step at hand.
+func (w *World) step(lane core.Lane) {
+	f := &w.flights[lane]
+	if !f.executed {
+		w.execute(f)
+	}
+	if w.fs.Dead() {
+		return
+	}
+	if f.err == nil && !f.done {
+		w.launch(lane)
+		return
+	}
+	e, err := f.effect, f.err
+	f.effect = nil
+	w.log.Complete(w.clock.now(), e, err)
+}
+
+// execute carries out the step at hand, and tells the checker what the disk did.
+func (w *World) execute(f *flight) {
+	e := f.effect
+	stage, sync := e.Result().Stage, syncing(e)
+	before, injected := w.fs.Calls(), w.disk.Counts().Injected
+	f.done, f.err = w.store.Step(e)
+	f.executed = true
+	w.note(hashStep, uint64(stage)<<8|uint64(e.Lane()), boolHash(f.done)|boolHash(f.err != nil)<<1)
+	if w.Trace != nil {
+		w.describe(e, stage, f)
+	}
+	if w.fs.Dead() {
+		return
+	}
+	if f.err == nil {
+		w.countCalls(e, w.fs.Calls()-before)
+		w.surfaced(e, w.disk.Counts().Injected-injected)
+	}
+	switch {
+	case f.err != nil:
+		if e.Result().Failed == core.StepSync && w.process.opened {
+			w.check.SyncFailed(w.clock.mono)
+		}
+	case sync:
+		w.check.Synced(w.clock.mono, w.process.written)
+	default:
+		if c, ok := e.(*core.Commit); ok {
+			w.process.written, w.process.bytes = c.End, c.Pos+c.Bytes
+		}
+	}
+	if c, ok := e.(*core.Create); ok && f.err == nil && f.done {
+		w.process.bytes = int64(c.Header.SectorBytes)
+	}
+}
+
+func boolHash(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// countCalls judges K24: each step of a commit is one call.
+func (w *World) countCalls(e core.Effect, calls uint64) {
+	switch e.(type) {
+	case *core.Commit, *core.Sync:
+		if calls != 1 {
+			w.fail("K24", "a step of a commit made other than one call")
+		}
+	}
+}
+
+// surfaced judges K9: a call that was made to fail must fail the effect that made it.
+func (w *World) surfaced(e core.Effect, injected uint64) {
+	if injected == 0 || w.disk.Marks().Has(faultfs.D17Next) {
+		return
+	}
+	switch e.(type) {
+	case *core.Commit, *core.Sync, *core.Rollback, *core.Seal, *core.SaveSuper, *core.Replace:
+		w.fail("K9", "a call failed and its effect succeeded")
+	}
+}

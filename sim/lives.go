@@ -1,0 +1,409 @@
+package sim
+
+import (
+	"errors"
+
+	"varve/core"
+	"varve/faultfs"
+	"varve/model"
+	"varve/tiers/disk"
+)
+
+// process is the one process that runs the log, in its present life.
+type process struct {
+	up      bool
+	opened  bool // this life's recovery has finished
+	leaving bool // a close was asked for
+	exiting bool // the operator's exit is planned
+	judged  bool // K10 was asked in this life
+	final   bool // the last append was made
+	life    int32
+	config  int64
+	rescue  bool // the operator opens with allow_damaged and repair_checksum_tail
+	faults  bool // random faults are on
+
+	doom     Death
+	recovery [2]int64 // call budgets of the lives to come
+	delay    int64    // before the reopen
+	failed   int      // opens in a row that ended in an error
+	bound    int64    // virtual time at which everything must have resolved
+	spins    int
+	phase    core.Phase
+
+	written   core.Offset // records whose write into the active segment succeeded
+	start     core.Offset
+	trim      core.Offset // greatest trim that waits
+	recovered core.Offset
+	bytes     int64 // of the active segment
+	wallLow   core.Time
+	injected  uint64 // errors of calls before this life
+	retainAt  int64
+}
+
+// start begins a life.
+func (w *World) start() {
+	p := &w.process
+	w.dead, w.log = w.log, w.dead
+	*p = process{
+		life: p.life + 1, config: p.config, rescue: p.rescue, recovery: p.recovery, failed: p.failed,
+		bound: p.bound, doom: p.doom, wallLow: w.clock.now().Wall, final: p.final, delay: millisecond,
+		faults: p.faults, injected: w.disk.Counts().Injected,
+	}
+	w.res.Lives++
+	w.flights = [core.LaneCount]flight{}
+	w.store.Reset(w.fs)
+	if n := p.recovery[0]; n > 0 && w.stage == stageSafety {
+		w.fs.SetCallBudget(n, w.rng.Next()&1 == 0)
+		p.recovery = [2]int64{p.recovery[1]}
+	}
+	w.note(hashPhase, uint64(p.life), uint64(w.clock.mono))
+	if w.Trace != nil {
+		w.say("process starts, configuration %d", p.config)
+	}
+	p.up = true
+	if err := w.takeLock(); err != nil {
+		w.couldNotOpen(err)
+		return
+	}
+	cfg := w.h.Config[p.config]
+	cfg.Nonce = sub(w.h.Seed, uint64(p.life)<<32) | 1
+	if p.rescue {
+		cfg.AllowDamaged, cfg.RepairChecksumTail = true, true
+	}
+	if w.h.On(SwConfig) && w.rng.Chance(8192) {
+		w.tryBadConfig(cfg)
+	}
+	if err := w.log.Reopen(cfg, w.clock.now()); err != nil {
+		w.fail("config", err.Error())
+	}
+}
+
+// takeLock takes the directory's lock as the driver does: the directory is made if it is missing.
+func (w *World) takeLock() error {
+	var err error
+	w.lock, err = w.fs.Lock("lock")
+	if errors.Is(err, disk.ErrNotExist) {
+		if err = w.fs.Mkdir(disk.DirLog); err == nil {
+			w.lock, err = w.fs.Lock("lock")
+		}
+	}
+	return err
+}
+
+// tryBadConfig opens with a configuration that cannot work, which must be refused with no effect.
+func (w *World) tryBadConfig(cfg core.Config) {
+	switch w.rng.Below(6) {
+	case 0:
+		cfg.SegmentBytes = int64(cfg.SectorBytes)
+	case 1:
+		cfg.SectorBytes = 768
+	case 2:
+		cfg.RetentionBytes = 0
+	case 3:
+		cfg.PendingBytes = cfg.MaxBatchBytes - 1
+	case 4:
+		cfg.ProducersMax = 0
+	case 5:
+		cfg.RetentionAge = -2
+	}
+	if w.log.Reopen(cfg, w.clock.now()) == nil {
+		w.fail("config", "a configuration that cannot work was accepted")
+	}
+	w.res.Marks.add(MarkBadConfig)
+}
+
+// couldNotOpen ends a life that never began to serve; the operator tries again after a while.
+func (w *World) couldNotOpen(err error) {
+	p := &w.process
+	if w.fs.Dead() {
+		w.die(p.doom)
+		return
+	}
+	w.res.OpenFaults++
+	w.res.Marks.add(MarkOpenFailed)
+	p.failed++
+	if w.Trace != nil {
+		w.say("open failed: %v", err)
+	}
+	w.judgeOpenError(err)
+	if p.failed > 4 && w.stage == stageSafety {
+		w.disk.Heal() // an operator who reads the error
+		p.faults = false
+	}
+	w.planExit()
+}
+
+// judgeOpenError tells I/O errors, which are injected, from refusals, which need damage.
+func (w *World) judgeOpenError(err error) {
+	p := &w.process
+	var corrupt *core.CorruptError
+	var suffix *core.LostSuffixError
+	var refused *core.RefusedError
+	if !errors.As(err, &corrupt) && !errors.As(err, &suffix) && !errors.As(err, &refused) {
+		if w.stage != stageSafety && p.failed > 3 {
+			if w.disk.Marks().Has(faultfs.D14ReadBad) {
+				w.refuse()
+				return
+			}
+			w.fail("K19", "open fails again and again although all faults are over: "+err.Error())
+		}
+		return
+	}
+	w.res.Marks.add(MarkOpenRefused)
+	if w.disk.Marks()&damage == 0 {
+		w.fail("K25", "an open was refused although nothing was damaged: "+err.Error())
+		return
+	}
+	if p.rescue && p.failed > 2 {
+		w.refuse()
+	}
+	p.rescue = true
+}
+
+// refuse ends the run: what is damaged stays detected.
+func (w *World) refuse() {
+	w.res.Refused = true
+	w.stage = stageDone
+}
+
+// phase reacts to where the log stands.
+func (w *World) phase() {
+	p := &w.process
+	now := w.log.Phase()
+	if now != p.phase {
+		p.phase = now
+		w.note(hashPhase, uint64(now), uint64(w.clock.mono))
+		if w.Trace != nil {
+			w.say("log is %s (start %d, committed %d, end %d, epoch %d) %v",
+				now, w.log.Start(), w.log.Committed(), w.log.End(), w.log.Epoch(), w.log.Err())
+		}
+	}
+	switch {
+	case now == core.Ready && !p.opened:
+		w.opened()
+	case now == core.Poisoned && !p.leaving:
+		w.res.Marks.add(MarkPoisoned)
+		w.planExit()
+	case now == core.Failed && !p.exiting:
+		w.couldNotOpen(w.log.Err())
+	case now == core.Closed && !p.exiting && w.idle():
+		w.closed()
+	}
+}
+
+// idle reports whether no effect is in flight.
+func (w *World) idle() bool {
+	for i := range w.flights {
+		if w.flights[i].effect != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// opened takes what a finished recovery claims, and looks at what it really holds.
+func (w *World) opened() {
+	p, l := &w.process, w.log
+	p.opened, p.failed, p.rescue = true, 0, false
+	p.written, p.recovered, p.start = l.End(), l.End(), l.Start()
+	cfg := &w.h.Config[p.config]
+	w.check.Opened(w.clock.mono, model.Life{
+		Epoch: l.Epoch(), Policy: model.Policy(cfg.Sync), SyncInterval: cfg.SyncInterval,
+		Start: l.Start(), End: l.End(), Committed: l.Committed(),
+	})
+	w.audit()
+	w.refreshView()
+}
+
+// planExit lets an operator end a process that cannot go on.
+func (w *World) planExit() {
+	p := &w.process
+	if p.exiting {
+		return
+	}
+	p.exiting = true
+	p.delay = w.rng.Between(microsecond, millisecond)
+	w.queue.push(entry{at: w.clock.mono + w.rng.Between(0, 2*millisecond), kind: wakeExit, life: p.life})
+}
+
+// exit ends the process in order and plans the next one.
+func (w *World) exit() {
+	p := &w.process
+	if !p.up {
+		return
+	}
+	if p.opened && w.log.Phase() != core.Closed {
+		w.log.Close(w.clock.now())
+		w.outcomes()
+	}
+	w.check.Crash(w.clock.mono, model.ProcessKill)
+	w.gone(false)
+	w.reopenLater()
+}
+
+// restart is a client's close, and an open afterwards.
+func (w *World) restart(e *Event) {
+	p := &w.process
+	if !p.up || p.leaving || p.exiting {
+		return
+	}
+	p.leaving, p.delay = true, e.B
+	if w.h.On(SwConfig) {
+		p.config = e.A
+	}
+	w.log.Close(w.clock.now())
+}
+
+// closed ends a life whose close is complete.
+func (w *World) closed() {
+	p := &w.process
+	w.outcomes()
+	if p.opened && w.log.Err() == nil {
+		w.check.Closed(w.clock.mono)
+		w.res.Marks.add(MarkClosed)
+		w.planner.clean()
+		if w.stage == stageClosing {
+			w.finish()
+			return
+		}
+	} else {
+		w.check.Crash(w.clock.mono, model.ProcessKill)
+	}
+	w.gone(true)
+	w.reopenLater()
+}
+
+func (w *World) reopenLater() {
+	w.queue.push(entry{at: w.clock.mono + w.process.delay, kind: wakeOpen, life: w.process.life})
+}
+
+// gone is the end of a process: nothing of it is left but what the kernel and the device hold.
+func (w *World) gone(orderly bool) {
+	p := &w.process
+	for i := range w.readers {
+		w.readers[i].lose(w)
+	}
+	w.unresolved()
+	w.joinCore()
+	if orderly {
+		_ = w.store.Close()
+	}
+	if w.lock != nil {
+		_ = w.lock.Close()
+		w.lock = nil
+	}
+	if n := w.disk.OpenFiles(); orderly && n != 0 {
+		w.fail("K20", "files are still open after a close")
+	}
+	w.fs.Kill()
+	w.flights = [core.LaneCount]flight{}
+	p.up, p.opened = false, false
+}
+
+// crash ends a life as the schedule says.
+func (w *World) crash(e *Event) {
+	p := &w.process
+	if p.up {
+		p.delay = e.C
+		if w.h.On(SwConfig) {
+			p.config = e.D & 1
+		}
+		p.recovery = [2]int64{e.D >> 8 & 255, e.D >> 16 & 255}
+		w.fs.SetCallBudget(e.B, w.rng.Next()&1 == 0)
+		w.spendBudget()
+		w.die(e.A)
+		return
+	}
+	switch e.A {
+	case DeathPower, DeathKillPower, DeathKillPressurePower, DeathPowerPower:
+		w.powerWhileDown()
+	case DeathKillPressure:
+		w.disk.MemoryPressure(&w.dice)
+	}
+}
+
+// spendBudget lets the effects in flight go on until the calls that the crash leaves them are used
+// up: a crash falls at any call, also inside an effect.
+func (w *World) spendBudget() {
+	first := core.Lane(w.rng.Below(int64(core.LaneCount)))
+	for i := range core.LaneCount {
+		f := &w.flights[(first+i)%core.LaneCount]
+		for f.effect != nil && !w.fs.Dead() && !(f.executed && (f.done || f.err != nil)) {
+			w.execute(f)
+		}
+	}
+}
+
+// die ends the process at once.
+func (w *World) die(how Death) {
+	p := &w.process
+	w.note(hashCrash, uint64(how), uint64(w.clock.mono))
+	if w.Trace != nil {
+		w.say("CRASH: %s", deathNames[how])
+	}
+	w.stale()
+	if !p.opened && w.log.Phase() != core.Closed {
+		w.res.Marks.add(MarkRecoveryCrash)
+		if w.deadInOpen() {
+			w.res.Marks.add(MarkRecoveryCrashTwice)
+		}
+	}
+	p.failed = 0
+	w.gone(false)
+	power := how == DeathPower || how == DeathPowerPower
+	if power && w.h.On(SwPower) {
+		w.powerWhileDown()
+	} else {
+		w.check.Crash(w.clock.mono, model.ProcessKill)
+		w.res.Marks.add(MarkKill)
+	}
+	if how == DeathKillPressure || how == DeathKillPressurePower {
+		w.disk.MemoryPressure(&w.dice)
+		w.check.Crash(w.clock.mono, model.MemoryPressure)
+		w.res.Marks.add(MarkPressure)
+	}
+	if how != DeathKill && how != DeathPower && how != DeathKillPressure {
+		w.queue.push(entry{at: w.clock.mono + p.delay/2, kind: wakePower, life: p.life})
+	}
+	w.reopenLater()
+}
+
+// deadInOpen reports whether the life before died in its open too.
+func (w *World) deadInOpen() bool {
+	was := w.process.life > 1 && w.dead.Phase() <= core.Recovering
+	return was
+}
+
+// powerWhileDown is a power loss while no process runs.
+func (w *World) powerWhileDown() {
+	if w.process.up {
+		return
+	}
+	w.dice.Seed(w.rng.Next())
+	w.disk.PowerLoss(&w.dice, !w.h.Damaging())
+	w.check.Crash(w.clock.mono, model.PowerLoss)
+	w.res.Marks.add(MarkPower)
+	if w.Trace != nil {
+		w.say("power loss")
+	}
+	w.wildDamage()
+	w.decodeImages()
+}
+
+// stale delivers a completion of the life before: by the very pointer, to a log that is dead. It
+// must not matter, and cannot reach the living one.
+func (w *World) stale() {
+	for i := range w.flights {
+		if w.flights[i].effect != nil {
+			w.res.Marks.add(MarkStale)
+		}
+	}
+}
+
+// wildDamage tells the checker of damage whose place nobody knows.
+func (w *World) wildDamage() {
+	const placed = 1 << faultfs.D7Rot
+	if w.disk.Marks()&damage&^placed != 0 {
+		w.check.DamageInjected(w.clock.mono, 0, w.check.End(), true)
+	}
+}

@@ -1,0 +1,240 @@
+package sim
+
+import (
+	"varve/core"
+	"varve/model"
+)
+
+var noRetention = model.Retention{Bytes: model.Unlimited, Age: model.Unlimited}
+
+// retentionOf returns the tighter of the limits of a configuration.
+func retentionOf(c *core.Config) model.Retention {
+	tighter := func(a, b int64) int64 {
+		if a == core.Unlimited || b != core.Unlimited && b < a {
+			return b
+		}
+		return a
+	}
+	return model.Retention{
+		Bytes: tighter(c.RetentionBytes, c.LocalRetentionBytes),
+		Age:   tighter(c.RetentionAge, c.LocalRetentionAge),
+	}
+}
+
+// appended notes when the records of a ticket were appended.
+func (w *World) appended(t core.Ticket, now core.Now) {
+	w.walls = w.walls[:min(int64(len(w.walls)), t.First)]
+	for int64(len(w.walls)) < t.End {
+		w.walls = append(w.walls, now.Wall)
+	}
+}
+
+// segments lists the segments of the view as retention counts them: a file's bytes count where it
+// ends.
+func (w *World) segments() []model.SegmentSpan {
+	w.spans = w.spans[:0]
+	xs := w.view.Extents
+	for i := range xs {
+		x := &xs[i]
+		s := model.SegmentSpan{First: x.First, End: x.End, Bytes: x.Bytes}
+		if x.End == core.EndNone {
+			s.Active, s.End, s.Bytes = true, w.log.End(), w.process.bytes
+		}
+		for j := i + 1; j < len(xs); j++ {
+			if xs[j].Segment == x.Segment {
+				s.Bytes = 0
+			}
+		}
+		s.Newest = w.clock.now().Wall
+		if s.End > 0 && s.End <= int64(len(w.walls)) {
+			s.Newest = w.walls[s.End-1]
+		}
+		s.Seen = w.process.wallLow
+		w.spans = append(w.spans, s)
+	}
+	return w.spans
+}
+
+// retention tells the checker what the policy allows now.
+func (w *World) retention() {
+	w.process.wallLow = min(w.process.wallLow, w.clock.now().Wall)
+	if r := retentionOf(&w.h.Config[w.process.config]); r != noRetention && w.process.opened {
+		w.check.RetentionRuns(w.clock.mono, w.clock.now().Wall, r, w.segments())
+	}
+}
+
+// agree compares the log's watermarks with the checker's.
+func (w *World) agree() {
+	if !w.serving() {
+		return
+	}
+	p, l := &w.process, w.log
+	if l.Start() != p.start {
+		w.check.StartMoved(w.clock.mono, l.Start(), w.spans)
+		p.start = l.Start()
+		if p.trim > 0 && p.start >= p.trim {
+			w.check.TrimReturned(w.clock.mono, p.trim)
+			p.trim = 0
+		}
+	}
+	if w.view.Version != l.ViewVersion() {
+		w.refreshView()
+		w.segments()
+	}
+	w.check.Agree(w.clock.mono, l.Start(), l.End(), l.Committed())
+	if !p.judged && l.Phase() == core.Ready && w.idle() {
+		p.judged = true
+		if l.End() == p.recovered && !p.hurt(w) {
+			w.planner.again()
+		}
+	}
+}
+
+// beginLiveness ends all faults: from here everything has to resolve.
+func (w *World) beginLiveness() {
+	w.stage = stageLiveness
+	w.disk.Heal()
+	w.disk.SetCapacity(0)
+	w.fs.SetCallBudget(-1, false)
+	p := &w.process
+	p.faults, p.recovery = false, [2]int64{}
+	p.bound = w.clock.mono + livenessBound
+	w.rng.Seed(sub(w.h.Seed, 5))
+	if w.Trace != nil {
+		w.say("all faults are over")
+	}
+	if !p.up && !w.opening() {
+		w.queue.push(entry{at: w.clock.mono + 1, kind: wakeOpen, life: p.life})
+	}
+}
+
+// opening reports whether the process will start by itself.
+func (w *World) opening() bool {
+	for i := range w.queue.heap {
+		if e := &w.queue.heap[i]; e.kind == wakeOpen && e.life == w.process.life {
+			return true
+		}
+	}
+	return false
+}
+
+// progress moves the run through its last stages.
+func (w *World) progress() {
+	p := &w.process
+	if w.stage == stageSafety || w.stage >= stageClosing || !p.up || !p.opened || !w.quiet() {
+		return
+	}
+	switch {
+	case !p.final:
+		p.final = true
+		w.appendNow(0, attempt{records: 1}, 24, ContentPattern)
+		for i := range clientsMax {
+			if r := &w.readers[i]; r.begun {
+				r.left, r.bytes, r.until = 1<<30, 4096, core.EndNone
+				w.plan(r)
+			}
+		}
+		w.pump()
+	case w.stage == stageLiveness:
+		if w.followersBehind() {
+			return
+		}
+		w.stage = stageRetain
+		r := retentionOf(&w.h.Config[p.config])
+		if r == noRetention || w.h.Damaging() {
+			w.close()
+			return
+		}
+		w.wantRetained(r)
+	case w.stage == stageRetain && w.clock.mono >= p.retainAt:
+		w.check.RetentionDone(w.clock.mono, w.retainWall, retentionOf(&w.h.Config[p.config]), w.retain)
+		w.res.Marks.add(MarkRetained)
+		w.close()
+	}
+}
+
+// quiet reports whether nothing is under way.
+func (w *World) quiet() bool {
+	if w.log.Phase() != core.Ready || w.wait < len(w.waiting) || !w.idle() {
+		return false
+	}
+	for i := range w.readers {
+		if w.readers[i].fetch != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// followersBehind sends followers on that have not seen the end yet.
+func (w *World) followersBehind() bool {
+	behind := false
+	for i := range clientsMax {
+		r := &w.readers[i]
+		if !r.begun {
+			continue
+		}
+		if r.pos.Offset < w.log.Committed() {
+			r.left, r.bytes, r.until = 1<<30, 4096, core.EndNone
+			w.plan(r)
+			behind = behind || r.fetch != nil
+		}
+	}
+	return behind
+}
+
+// wantRetained notes what retention has to delete, of the segments whose age is beyond doubt.
+func (w *World) wantRetained(r model.Retention) {
+	p := &w.process
+	w.retainWall = w.clock.now().Wall
+	w.retain = append(w.retain[:0], w.segments()...)
+	for i := range w.retain {
+		s := &w.retain[i]
+		s.Seen = s.Newest
+		if w.view.Extents[i].Segment.Owner() != w.log.Epoch() {
+			s.Newest, s.Seen = w.retainWall, w.retainWall
+		}
+	}
+	p.retainAt = w.clock.mono + 3*w.h.Config[p.config].RetentionCheckInterval
+	w.queue.push(entry{at: p.retainAt, kind: wakeTimer, life: p.life})
+	_ = r
+}
+
+// close begins the last close, after a look at everything.
+func (w *World) close() {
+	w.stage = stageClosing
+	w.audit()
+	for i := range clientsMax {
+		if r := &w.readers[i]; r.begun && r.pos.Offset >= w.log.Start() {
+			w.check.ReaderDone(w.clock.mono, r.id)
+		}
+	}
+	w.process.leaving = true
+	w.log.Close(w.clock.now())
+	w.pump()
+}
+
+// finish ends the run.
+func (w *World) finish() {
+	w.check.Finish(w.clock.mono, true)
+	w.gone(true)
+	if v := w.check.Violation(); v != nil {
+		w.fail(v.Check.String(), v.Error())
+	}
+	w.stage = stageDone
+}
+
+// stuck is K19: the faults are over, and things do not resolve.
+func (w *World) stuck() {
+	p := &w.process
+	switch {
+	case !p.up:
+		w.fail("K19", "the process is down for good")
+	case !p.opened:
+		w.fail("K19", "the log does not open; it is "+w.log.Phase().String())
+	case w.wait < len(w.waiting):
+		w.fail("K19", "appends have no outcome; the log is "+w.log.Phase().String())
+	default:
+		w.fail("K19", "the log does not come to rest; it is "+w.log.Phase().String())
+	}
+}

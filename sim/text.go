@@ -1,0 +1,341 @@
+package sim
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+
+	"varve/faultfs"
+)
+
+// eventsMax and opsMax bound a schedule: a hostile file cannot ask for more.
+const (
+	eventsMax  = 1 << 16
+	opsMax     = 1 << 15
+	clientsMax = 8
+)
+
+// TextError is a line of a schedule's text form that cannot be read.
+type TextError struct {
+	Line     int
+	Expected string
+	Found    string
+}
+
+func (e *TextError) Error() string {
+	return fmt.Sprintf("sim: schedule line %d: expected %s, found %q", e.Line, e.Expected, e.Found)
+}
+
+// AppendText appends the text form of a schedule: a header of "key value" lines, then a line an
+// event. Parse reads it back, exactly.
+func (s *Schedule) AppendText(dst []byte) []byte {
+	h := &s.Header
+	dst = fmt.Appendf(dst, "varve schedule 1\nseed %d\nprofile %s\nclients %d\nlatency write=%d sync=%d\ncapacity %d\n",
+		h.Seed, h.Profile, h.Clients, h.Write, h.Sync, h.Capacity)
+	dst = append(dst, "switches"...)
+	for set := h.Switches; set != 0; set &= set - 1 {
+		dst = append(dst, ' ')
+		dst = append(dst, switchNames[bits.TrailingZeros64(set)]...)
+	}
+	dst = append(dst, "\nfaults"...)
+	for set := h.Faults; set != 0; set &= set - 1 {
+		dst = fmt.Appendf(dst, " %s", faultfs.Fault(bits.TrailingZeros64(uint64(set))))
+	}
+	dst = append(dst, "\nrates"...)
+	for op, rate := range h.Rates {
+		if rate != 0 {
+			dst = fmt.Appendf(dst, " %s=%d", faultfs.Op(op), rate)
+		}
+	}
+	for i := range h.Config {
+		dst = fmt.Appendf(dst, "\nconfig.%d", i)
+		for _, k := range configKeys {
+			dst = fmt.Appendf(dst, " %s=%d", k.name, k.at(&h.Config[i]))
+		}
+	}
+	dst = append(dst, "\nevents\n"...)
+	for i := range s.Events {
+		dst = s.Events[i].appendText(dst)
+	}
+	return dst
+}
+
+func (e *Event) appendText(dst []byte) []byte {
+	dst = fmt.Appendf(dst, "%d %s", e.At, e.Kind)
+	if e.Client != 0 {
+		dst = fmt.Appendf(dst, " client=%d", e.Client)
+	}
+	for i, v := range [4]int64{e.A, e.B, e.C, e.D} {
+		if argNames[e.Kind][i] != "" && v != 0 {
+			dst = fmt.Appendf(dst, " %s=%d", argNames[e.Kind][i], v)
+		}
+	}
+	return fmt.Appendf(dst, " sub=%x\n", e.Sub)
+}
+
+// Parse reads the text form. The error, a *TextError, names the line.
+func Parse(text []byte) (*Schedule, error) {
+	p := parser{s: &Schedule{}}
+	if !strings.HasPrefix(string(text), "varve schedule 1\n") {
+		first, _, _ := strings.Cut(string(text[:min(len(text), 80)]), "\n")
+		return nil, &TextError{1, "varve schedule 1", first}
+	}
+	for line := range strings.Lines(string(text)) {
+		p.line++
+		line = strings.TrimSuffix(line, "\n")
+		words := strings.Fields(line)
+		if p.line == 1 || len(words) == 0 || words[0][0] == '#' {
+			continue
+		}
+		read := p.header
+		if p.events {
+			read = p.event
+		}
+		if err := read(words); err != nil {
+			return nil, err
+		}
+	}
+	return p.s, p.finish()
+}
+
+type parser struct {
+	s      *Schedule
+	line   int
+	events bool
+	seen   [2]bool // configurations
+}
+
+func (p *parser) fail(expected, found string) error {
+	return &TextError{p.line, expected, found}
+}
+
+func (p *parser) finish() error {
+	h := &p.s.Header
+	switch {
+	case !p.events:
+		return p.fail("a line: events", "the end")
+	case !p.seen[0] || !p.seen[1]:
+		return p.fail("config.0 and config.1", "neither or one")
+	case h.Clients < 1 || h.Clients > clientsMax:
+		return p.fail("clients 1..8", strconv.FormatInt(h.Clients, 10))
+	case h.Write < 1 || h.Sync < 1 || h.Write > 1e9 || h.Sync > 1e9:
+		return p.fail("latencies of 1 ns to 1 s", fmt.Sprint(h.Write, " ", h.Sync))
+	case h.Capacity < 0:
+		return p.fail("capacity of 0 or more", strconv.FormatInt(h.Capacity, 10))
+	}
+	for i := range h.Config {
+		h.Config[i].LogID, h.Config[i].Nonce = identity(h.Seed)
+		if err := h.Config[i].Validate(); err != nil {
+			return p.fail(fmt.Sprintf("config.%d that the log accepts", i), err.Error())
+		}
+	}
+	return nil
+}
+
+func (p *parser) header(words []string) error {
+	h := &p.s.Header
+	key, rest := words[0], words[1:]
+	switch key {
+	case "seed", "clients", "capacity":
+		if len(rest) != 1 {
+			return p.fail("one number", strings.Join(rest, " "))
+		}
+		return p.scalar(key, rest[0])
+	case "profile":
+		i := slices.Index(profileNames[:], strings.Join(rest, " "))
+		if i < 0 {
+			return p.fail("a profile", strings.Join(rest, " "))
+		}
+		h.Profile = Profile(i)
+		return nil
+	case "switches":
+		for _, w := range rest {
+			i := slices.Index(switchNames[:], w)
+			if i < 0 {
+				return p.fail("a switch", w)
+			}
+			h.Switches |= 1 << i
+		}
+		return nil
+	case "faults":
+		for _, w := range rest {
+			f, ok := faultfs.ParseFault(w)
+			if !ok {
+				return p.fail("a fault", w)
+			}
+			h.Faults |= f.Bit()
+		}
+		return nil
+	case "events":
+		p.events = true
+		return nil
+	case "latency", "rates", "config.0", "config.1":
+		for _, w := range rest {
+			if err := p.pair(key, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return p.fail("a key of the header", key)
+}
+
+func (p *parser) scalar(key, word string) error {
+	h := &p.s.Header
+	if key == "seed" {
+		v, err := strconv.ParseUint(word, 10, 64)
+		if err != nil {
+			return p.fail("a seed", word)
+		}
+		h.Seed = v
+		return nil
+	}
+	v, err := strconv.ParseInt(word, 10, 64)
+	if err != nil {
+		return p.fail("a number", word)
+	}
+	if key == "clients" {
+		h.Clients = v
+	} else {
+		h.Capacity = v
+	}
+	return nil
+}
+
+func (p *parser) pair(key, word string) error {
+	name, text, ok := strings.Cut(word, "=")
+	v, err := strconv.ParseInt(text, 10, 64)
+	if !ok || err != nil {
+		return p.fail("name=number", word)
+	}
+	h := &p.s.Header
+	switch key {
+	case "latency":
+		switch name {
+		case "write":
+			h.Write = v
+		case "sync":
+			h.Sync = v
+		default:
+			return p.fail("write or sync", name)
+		}
+	case "rates":
+		op, ok := parseOp(name)
+		if !ok || v < 0 || v > 65535 {
+			return p.fail("call=rate, 0..65535", word)
+		}
+		h.Rates[op] = uint16(v)
+	default:
+		i := int(key[len(key)-1] - '0')
+		at := slices.IndexFunc(configKeys, func(k configKey) bool { return k.name == name })
+		if at < 0 {
+			return p.fail("a key of the configuration", name)
+		}
+		if configKeys[at].put(&h.Config[i], v); configKeys[at].at(&h.Config[i]) != v {
+			return p.fail("a value that fits "+name, text)
+		}
+		p.seen[i] = true
+	}
+	return nil
+}
+
+func parseOp(name string) (faultfs.Op, bool) {
+	for op := range faultfs.OpCount {
+		if op.String() == name {
+			return op, true
+		}
+	}
+	return 0, false
+}
+
+func (p *parser) event(words []string) error {
+	if len(p.s.Events) == eventsMax {
+		return p.fail("at most 65536 events", words[0])
+	}
+	at, err := strconv.ParseInt(words[0], 10, 64)
+	if err != nil || at < 0 || at > 1e15 {
+		return p.fail("a time, ns", words[0])
+	}
+	if n := len(p.s.Events); n > 0 && at < p.s.Events[n-1].At {
+		return p.fail("a time not before the event above", words[0])
+	}
+	if len(words) < 2 {
+		return p.fail("a kind of event", "the end of the line")
+	}
+	kind := slices.Index(kindNames[:], words[1])
+	if kind < 0 {
+		return p.fail("a kind of event", words[1])
+	}
+	e := Event{Kind: Kind(kind), At: at}
+	for _, w := range words[2:] {
+		if err := p.arg(&e, w); err != nil {
+			return err
+		}
+	}
+	if e.Kind == Arm && !faultfs.CallFaults(faultfs.Op(e.B)).Has(faultfs.Fault(e.A)) {
+		return p.fail("a fault that can strike that call", strings.Join(words[2:], " "))
+	}
+	p.s.Events = append(p.s.Events, e)
+	return nil
+}
+
+func (p *parser) arg(e *Event, word string) error {
+	name, text, _ := strings.Cut(word, "=")
+	if name == "sub" {
+		sub, err := strconv.ParseUint(text, 16, 64)
+		if err != nil {
+			return p.fail("sub=hex", word)
+		}
+		e.Sub = sub
+		return nil
+	}
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return p.fail("name=number", word)
+	}
+	if name == "client" {
+		if v < 0 || v >= clientsMax {
+			return p.fail("client 0..7", word)
+		}
+		e.Client = uint8(v)
+		return nil
+	}
+	i := slices.Index(argNames[e.Kind][:], name)
+	if i < 0 || name == "" {
+		return p.fail("an argument of "+e.Kind.String(), name)
+	}
+	if limit := argMax(e.Kind, i); v < 0 || v > limit {
+		return p.fail(fmt.Sprintf("%s of 0..%d", name, limit), text)
+	}
+	*[4]*int64{&e.A, &e.B, &e.C, &e.D}[i] = v
+	return nil
+}
+
+// argMax bounds an argument, so that a hostile schedule can neither exhaust memory nor run long.
+func argMax(k Kind, i int) int64 {
+	switch {
+	case k == Append:
+		return [4]int64{1 << 16, 64, int64(contentCount) - 1, producersMax}[i]
+	case k == Retry:
+		return producersMax
+	case (k == Read || k == Trim || k == FindTime || k == Rot) && i == 0:
+		return 1000
+	case k == Read || k == Poll || k == Rot:
+		return 1 << 20
+	case k == Restart && i == 0:
+		return 1
+	case k == Crash && i == 0, k == Doom && i == 1:
+		return deathCount - 1
+	case k == Crash && (i == 1 || i == 3), k == Doom:
+		return 1 << 24
+	case k == Arm:
+		return [4]int64{int64(faultfs.FaultCount) - 1, int64(faultfs.OpCount) - 1, 1 << 16, 0}[i]
+	case k == Clock && i == 0:
+		return clockJumps - 1
+	case k == Slow && i == 0:
+		return 2
+	}
+	return 1e14 // durations: a day
+}

@@ -1,0 +1,323 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"varve/core"
+	"varve/faultfs"
+	"varve/model"
+	"varve/tiers/disk"
+)
+
+// Result is what a run of one schedule came to.
+type Result struct {
+	Hash       uint64 // over every event, effect and answer
+	Events     int    // events of the schedule, steps, fetches and timers
+	Ops        int
+	Appends    int
+	Lives      int
+	Acked      int
+	Refused    bool // ended with damage that recovery refuses, as it must
+	Violation  string
+	Check      string // the property by its id, "" if none is violated
+	Marks      Marks
+	OpenFaults int // opens that ended in an error
+}
+
+// World runs schedules, one after another: the production core, cursor and store over a simulated
+// disk and virtual clocks. It keeps its memory from run to run; in steady state a run allocates
+// nothing. A World belongs to one goroutine; the same schedule gives the same Result in any World.
+type World struct {
+	// Trace, if set, gets a timeline that a person can read.
+	Trace io.Writer
+
+	s    *Schedule
+	h    *Header
+	res  Result
+	disk *faultfs.Disk
+	fs   *faultfs.FS
+	lock io.Closer
+
+	store *disk.Store
+	log   *core.Log
+	dead  *core.Log // the life before, whose stale completions must not matter
+	view  core.View
+
+	check    *model.Checker
+	clock    clock
+	rng      Rand
+	dice     faultfs.Rand
+	queue    queue
+	event    int   // next event of the schedule
+	shift    int64 // pauses so far: later events are that much later
+	hashes   []uint64
+	flights  [core.LaneCount]flight
+	slow     [core.LaneCount]int64 // extra time of a lane's next step
+	stage    stage
+	process  process
+	readers  [clientsMax * 2]reader
+	auditor  reader
+	appends  []attempt // by model.OpID
+	waiting  []model.OpID
+	wait     int // waiting[:wait] are resolved
+	arena    []byte
+	decoder  decoder
+	planner  planner
+	names    []faultfs.Image
+	spans    []model.SegmentSpan
+	sequence [producersMax]sequence
+
+	walls      []core.Time // append time of each offset's record
+	found      []bool
+	evidence   int64
+	retain     []model.SegmentSpan
+	retainWall core.Time
+}
+
+// stage is how far a run is.
+type stage uint8
+
+const (
+	stageSafety   stage = iota // the schedule's events
+	stageLiveness              // healed: everything pending has to resolve
+	stageRetain                // retention has to have done its work
+	stageClosing               // the last close
+	stageDone
+)
+
+// NewWorld returns a world.
+func NewWorld() *World {
+	w := &World{
+		disk: faultfs.New(), log: new(core.Log), dead: new(core.Log), check: new(model.Checker),
+	}
+	w.fs = w.disk.FS(0)
+	w.store = disk.NewStore(w.fs)
+	w.planner.init(w)
+	return w
+}
+
+// livenessBound is how much virtual time everything has to resolve in once the faults are over.
+const livenessBound = 120 * second
+
+// Run runs one schedule. The result is valid until the next Run.
+func (w *World) Run(s *Schedule) *Result {
+	w.reset(s)
+	w.run()
+	w.res.Hash = w.res.Hash ^ uint64(w.res.Events)
+	w.collectMarks()
+	return &w.res
+}
+
+func (w *World) reset(s *Schedule) {
+	w.s, w.h = s, &s.Header
+	w.res = Result{}
+	w.disk.Reset(faultfs.Params{Seed: s.Header.Seed, Capacity: s.Header.Capacity})
+	w.disk.SetFaults(s.Header.Faults)
+	w.check.Reset()
+	w.clock.reset()
+	w.rng.Seed(sub(s.Header.Seed, 4))
+	w.queue.reset()
+	w.event, w.shift, w.hashes = 0, 0, w.hashes[:0]
+	w.slow = [core.LaneCount]int64{}
+	w.stage, w.process = stageSafety, process{}
+	for i := range w.readers {
+		w.readers[i].forget()
+	}
+	w.appends = append(w.appends[:0], attempt{})
+	w.waiting, w.wait = w.waiting[:0], 0
+	w.arena = w.arena[:0]
+	w.sequence = [producersMax]sequence{}
+	w.decoder.reset(s.Header.Config[0].LogID)
+	w.walls, w.spans = w.walls[:0], w.spans[:0]
+}
+
+func (w *World) run() {
+	defer w.caught()
+	w.start()
+	for w.stage != stageDone && w.res.Violation == "" {
+		if !w.next() {
+			break
+		}
+		w.settle()
+	}
+}
+
+// caught turns a panic, which is how the core asserts its invariants, into a violation.
+func (w *World) caught() {
+	if p := recover(); p != nil {
+		w.fail("assert", fmt.Sprint(p))
+		if w.Trace != nil {
+			fmt.Fprintf(w.Trace, "%s\n", debug.Stack())
+		}
+		w.log, w.dead = new(core.Log), new(core.Log)
+		w.planner.init(w)
+		w.store = disk.NewStore(w.fs)
+	}
+}
+
+// next processes the earliest of what is to come: an event of the schedule, a completion, a timer.
+func (w *World) next() bool {
+	const none = int64(1)<<62 - 1
+	at, source := none, 0
+	if w.event < len(w.s.Events) {
+		at, source = w.s.Events[w.event].At+w.shift, 1
+	}
+	if len(w.queue.heap) > 0 && w.queue.heap[0].at < at {
+		at, source = w.queue.heap[0].at, 2
+	}
+	if w.process.up {
+		if due, ok := w.log.Deadline(); ok && due < at {
+			at, source = due, 3
+		}
+	}
+	if w.stage == stageSafety && source != 1 && w.event == len(w.s.Events) {
+		w.beginLiveness()
+	}
+	if w.stage != stageSafety && (at == none || at > w.process.bound) {
+		w.stuck()
+		return false
+	}
+	if source == 0 {
+		w.beginLiveness()
+		return true
+	}
+	if at > w.clock.mono {
+		w.clock.mono = at
+		w.process.spins = 0
+	}
+	w.res.Events++
+	switch source {
+	case 1:
+		e := &w.s.Events[w.event]
+		w.event++
+		w.schedule(e)
+	case 2:
+		w.wake(w.queue.pop())
+	case 3:
+		w.tick()
+	}
+	if w.res.Events&63 == 0 {
+		w.hashes = append(w.hashes, w.res.Hash)
+	}
+	return true
+}
+
+// spinsMax bounds the timers that fire without time passing: a log that asks for one again and
+// again makes no progress.
+const spinsMax = 1000
+
+func (w *World) tick() {
+	w.process.spins++
+	if w.process.spins > spinsMax {
+		w.fail("K19", "a timer is due again and again and nothing happens")
+		return
+	}
+	w.note(hashTick, uint64(w.clock.mono), 0)
+	w.retention()
+	w.log.Tick(w.clock.now())
+}
+
+func (w *World) wake(e entry) {
+	if e.life >= 0 && e.life != w.process.life {
+		return
+	}
+	switch e.kind {
+	case wakeStep:
+		if w.process.up {
+			w.step(core.Lane(e.arg))
+		}
+	case wakeFetch:
+		if w.process.up {
+			w.fetched(&w.readers[e.arg])
+		}
+	case wakeOpen:
+		w.start()
+	case wakePower:
+		w.powerWhileDown()
+	case wakeExit:
+		w.exit()
+	}
+}
+
+// settle lets the log act on what happened until it has nothing more to do now.
+func (w *World) settle() {
+	if w.process.up && w.fs.Dead() {
+		w.die(w.process.doom)
+	}
+	if w.process.up {
+		w.pump()
+	}
+	if v := w.check.Violation(); v != nil && w.res.Violation == "" {
+		w.fail(v.Check.String(), v.Error())
+	}
+	if v := w.disk.Violation(); v != "" {
+		w.fail("disk", v)
+	}
+	w.progress()
+}
+
+// pump drains outcomes, starts effects and takes new views, until nothing changes.
+func (w *World) pump() {
+	for w.process.up {
+		w.outcomes()
+		w.phase()
+		busy := false
+		now := w.clock.now()
+		for lane := core.Lane(0); lane < core.LaneCount; lane++ {
+			f := &w.flights[lane]
+			if f.effect != nil {
+				continue
+			}
+			if e := w.log.Next(now, lane); e != nil {
+				*f = flight{effect: e}
+				w.launch(lane)
+				busy = true
+			}
+			if w.fs.Dead() {
+				w.die(w.process.doom)
+				return
+			}
+		}
+		if !busy {
+			break
+		}
+	}
+	if w.process.up {
+		w.agree()
+	}
+}
+
+// fail records the first violation.
+func (w *World) fail(check, text string) {
+	if w.res.Violation == "" {
+		w.res.Check, w.res.Violation = check, text
+		w.say("VIOLATION of %s: %s", check, text)
+	}
+}
+
+// say writes a line of the timeline.
+func (w *World) say(format string, args ...any) {
+	if w.Trace != nil {
+		fmt.Fprintf(w.Trace, "%12.3f us  life %d  ", float64(w.clock.mono)/1000, w.process.life)
+		fmt.Fprintf(w.Trace, format+"\n", args...)
+	}
+}
+
+// What a hashed note is about.
+const (
+	hashEvent = iota + 1
+	hashStep
+	hashTick
+	hashOutcome
+	hashRead
+	hashPhase
+	hashCrash
+)
+
+// note takes something that happened into the hash of the run.
+func (w *World) note(what, a, b uint64) {
+	h := (w.res.Hash ^ what*golden ^ a) * 0xff51afd7ed558ccd
+	w.res.Hash = (h ^ h>>32 ^ b) * 0xc4ceb9fe1a85ec53
+}
