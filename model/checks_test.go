@@ -551,6 +551,217 @@ var cases = []struct {
 		}
 		r.fail(a)
 	}},
+	{"an append behind a failed one is acked", K1, NoSync, func(r *run, wrong bool) {
+		a, b := r.put(), r.put()
+		if wrong {
+			r.fail(a)
+		} else {
+			r.ack(a)
+		}
+		r.ack(b)
+	}},
+	{"a duplicate is acked after its original was rolled back", K1, NoSync, func(r *run, wrong bool) {
+		a, b := r.pair()
+		if wrong {
+			r.fail(a)
+		} else {
+			r.ack(a)
+		}
+		r.ack(b)
+	}},
+	{"a duplicate is acked before the sync of its cohort", K1, OnCommit, func(r *run, wrong bool) {
+		_, b := r.pair()
+		if !wrong {
+			r.Synced(r.now(), 1)
+		}
+		r.ack(b)
+	}},
+	{"an append fails after its ack", K4, OnCommit, func(r *run, wrong bool) {
+		a := r.add()
+		if wrong {
+			r.fail(a)
+		}
+	}},
+	{"an append fails twice", K4, OnCommit, func(r *run, wrong bool) {
+		a := r.put()
+		r.fail(a)
+		if wrong {
+			r.fail(a)
+		}
+	}},
+	{"an append is unknown after its ack", K4, OnCommit, func(r *run, wrong bool) {
+		a := r.put()
+		r.Synced(r.now(), 1)
+		if wrong {
+			r.ack(a)
+		}
+		r.Unknown(r.now(), a)
+	}},
+	{"an append is acked after it was unknown", K4, OnCommit, func(r *run, wrong bool) {
+		a := r.put()
+		r.Synced(r.now(), 1)
+		if wrong {
+			r.Unknown(r.now(), a)
+		}
+		r.ack(a)
+	}},
+	{"an append is accepted after it was refused", K4, OnCommit, func(r *run, wrong bool) {
+		a := r.call()
+		if wrong {
+			r.fail(a)
+		}
+		r.accept(a)
+	}},
+	{"an append is acked without a ticket", K4, OnCommit, func(r *run, wrong bool) {
+		a := r.call()
+		if !wrong {
+			r.accept(a)
+			r.Synced(r.now(), 1)
+		}
+		r.ack(a)
+	}},
+	{"an append is acked after it failed", K23, OnCommit, func(r *run, wrong bool) {
+		a := r.put()
+		r.Synced(r.now(), 1)
+		if wrong {
+			r.fail(a)
+		}
+		r.ack(a)
+	}},
+	{"an append that is in fails late", K23, OnCommit, func(r *run, wrong bool) {
+		a := r.put()
+		r.reopen(ProcessKill, OnCommit, pick[Offset](wrong, 1, 0))
+		r.fail(a)
+	}},
+	{"an append fails below Committed", K17, NoSync, func(r *run, wrong bool) {
+		a := r.put()
+		r.Agree(r.now(), 0, 1, pick[Offset](wrong, 1, 0))
+		r.fail(a)
+	}},
+	{"a ticket is too long", K17, NoSync, func(r *run, wrong bool) {
+		r.Accepted(r.now(), r.call(), Ticket{First: 0, End: pick[Offset](wrong, 2, 1), Epoch: 1, Cohort: 1})
+	}},
+	{"Committed is above the end", K17, NoSync, func(r *run, wrong bool) {
+		r.put()
+		r.Agree(r.now(), 0, 1, pick[Offset](wrong, 2, 1))
+	}},
+	{"Committed comes back above the end", K17, OnCommit, func(r *run, wrong bool) {
+		r.Crash(r.now(), ProcessKill)
+		r.Opened(r.now(), Life{Epoch: 2, Committed: pick[Offset](wrong, 1, 0)})
+	}},
+	{"recovery ends below zero", K3, OnCommit, func(r *run, wrong bool) {
+		r.reopen(ProcessKill, OnCommit, pick[Offset](wrong, -1, 0))
+	}},
+	{"an audit of damage leaves a hole", K3, OnCommit, func(r *run, wrong bool) {
+		r.add()
+		r.add()
+		r.DamageInjected(r.now(), 0, 2, false)
+		r.AuditBegin(r.now())
+		r.AuditDamage(r.now(), pick[Offset](wrong, 1, 0), 2)
+		r.AuditEnd(r.now())
+	}},
+	{"an audit is given damaged bytes", K11, OnCommit, func(r *run, wrong bool) {
+		v := MakeValue(r.add(), 0)
+		r.DamageInjected(r.now(), 0, 1, false)
+		r.audit(pick(wrong, v+1, v))
+	}},
+	{"damage that was healed is reported", K11, OnCommit, func(r *run, wrong bool) {
+		r.add()
+		r.add()
+		r.DamageInjected(r.now(), 0, 1, false)
+		r.DamageInjected(r.now(), 1, 2, false)
+		r.DamageHealed(r.now(), 0, 1)
+		o := pick[Offset](wrong, 0, 1)
+		r.follow(Position{Offset: o})
+		r.ReadCorrupt(r.now(), 0, o)
+	}},
+	{"a close succeeds after a failed sync", K9, NoSync, func(r *run, wrong bool) {
+		if wrong {
+			r.SyncFailed(r.now())
+		}
+		r.Closed(r.now())
+	}},
+	{"Start goes back at once", K14, OnCommit, func(r *run, wrong bool) {
+		r.add()
+		r.add()
+		r.TrimCalled(r.now(), 2)
+		r.StartMoved(r.now(), 1, nil)
+		r.StartMoved(r.now(), pick[Offset](wrong, 0, 2), nil)
+	}},
+	{"Start comes back higher", K14, OnCommit, func(r *run, wrong bool) {
+		r.add()
+		if !wrong {
+			r.TrimCalled(r.now(), 1)
+		}
+		r.Crash(r.now(), ProcessKill)
+		r.Opened(r.now(), Life{Epoch: 2, Start: 1, End: 1, Committed: 1})
+	}},
+	{"Start comes back above the end", K14, NoSync, func(r *run, wrong bool) {
+		r.add()
+		r.TrimCalled(r.now(), 2)
+		r.Crash(r.now(), ProcessKill)
+		r.Opened(r.now(), Life{Epoch: 2, Start: pick[Offset](wrong, 2, 1), End: 1, Committed: 1})
+	}},
+	{"a trim goes above Committed", K14, NoSync, func(r *run, wrong bool) {
+		r.put()
+		r.Synced(r.now(), 1)
+		r.TrimCalled(r.now(), 1)
+		r.Agree(r.now(), 0, 1, pick[Offset](wrong, 0, 1))
+		r.StartMoved(r.now(), 1, nil)
+	}},
+	{"a trim goes above what the device holds", K14, NoSync, func(r *run, wrong bool) {
+		r.ack(r.put())
+		if !wrong {
+			r.Synced(r.now(), 1)
+		}
+		r.TrimCalled(r.now(), 1)
+		r.StartMoved(r.now(), 1, nil)
+	}},
+	{"retention deletes a part of a segment", K14, OnCommit, func(r *run, wrong bool) {
+		r.segments()
+		segs := []SegmentSpan{{First: 0, End: 2, Bytes: 20}, {First: 2, End: 3, Bytes: 10, Active: true}}
+		r.RetentionRuns(r.now(), 100, Retention{Bytes: 10, Age: Unlimited}, segs)
+		r.StartMoved(r.now(), pick[Offset](wrong, 1, 2), segs)
+	}},
+	{"a reader is told of a Start to come", K14, OnCommit, func(r *run, wrong bool) {
+		r.add()
+		r.TrimCalled(r.now(), 1)
+		r.follow(Position{})
+		if !wrong {
+			r.StartMoved(r.now(), 1, nil)
+		}
+		r.ReadTrimmed(r.now(), 0, 1)
+	}},
+	{"a reader finds nothing below Committed", K16, NoSync, func(r *run, wrong bool) {
+		r.ack(r.put())
+		r.ReaderStart(r.now(), 0, Position{}, false)
+		if !wrong {
+			r.read(0, 1, r.value(0))
+		}
+		r.ReadEnd(r.now(), 0, r.Stamp(), 1)
+	}},
+	{"a diverged reader waits", K15, NoSync, func(r *run, wrong bool) {
+		r.ack(r.put())
+		r.follow(Position{})
+		if wrong {
+			r.read(0, 1, r.value(0))
+		}
+		r.reopen(PowerLoss, NoSync, 0)
+		r.ReadEnd(r.now(), 0, r.Stamp(), 0)
+	}},
+	{"the end is seen inside a batch", K6, NoSync, func(r *run, wrong bool) {
+		id := r.Append(r.now(), Append{Records: 2})
+		r.Accepted(r.now(), id, Ticket{First: 0, End: 2, Epoch: 1, Cohort: 1})
+		r.TailSeen(r.now(), 1, r.Stamp(), pick[Offset](wrong, 1, 2))
+		r.Finish(r.now(), false)
+	}},
+	{"the tail goes back behind an unknown append that is in", K6, NoSync, func(r *run, wrong bool) {
+		r.put()
+		early := r.Stamp()
+		r.reopen(ProcessKill, NoSync, 1)
+		r.TailSeen(r.now(), 1, pick(wrong, r.Stamp(), early), 0)
+		r.Finish(r.now(), false)
+	}},
 	{"an open is refused for nothing", K25, OnCommit, func(r *run, wrong bool) {
 		r.add()
 		if !wrong {
@@ -559,6 +770,16 @@ var cases = []struct {
 		r.Crash(r.now(), PowerLoss)
 		r.OpenRefused(r.now())
 	}},
+}
+
+// pair puts a batch and a duplicate of it that joins its cohort.
+func (r *run) pair() (a, b OpID) {
+	a = r.Append(r.now(), Append{Records: 1, Producer: Producer{ID: 7}})
+	r.Accepted(r.now(), a, Ticket{First: 0, End: 1, Epoch: 1, Cohort: 5})
+	b = r.Append(r.now(), Append{Records: 1, Retry: a, Producer: Producer{ID: 7}})
+	r.Accepted(r.now(), b, Ticket{First: 0, End: 1, Epoch: 1, Cohort: 5, Duplicate: true})
+	r.end = 1
+	return a, b
 }
 
 // segments adds three records and returns a segment of 10 bytes for each; the last is active.
