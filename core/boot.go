@@ -137,7 +137,7 @@ func (l *Log) onBootError(now Now, e Effect, err error) {
 		b.step, b.at = bootList, 0
 		b.plan.reset()
 		b.tmp = b.tmp[:0]
-	case r.NoSpace:
+	case r.NoSpace && b.step != bootCreate:
 		l.mark(MarkOpenNoSpace)
 		l.recovering(now)
 	default:
@@ -169,8 +169,7 @@ func effectName(e Effect) string {
 func (l *Log) recovering(now Now) {
 	b := &l.boot
 	b.retryAt = now.Mono + second
-	if l.phase == Recovering || b.step == bootCreate {
-		l.phase = Recovering
+	if l.phase == Recovering {
 		return
 	}
 	l.phase = Recovering

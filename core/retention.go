@@ -69,11 +69,12 @@ func (l *Log) moveStart() {
 	l.viewVersion++
 }
 
-// dropFiles hands every file that lies wholly below Start to removal.
+// dropFiles hands every file to removal that serves nothing any more, void ones once they lie below
+// Start.
 func (l *Log) dropFiles() {
 	keep := l.files[:0]
 	for _, f := range l.files {
-		if f.end <= l.start && l.extentEnd(f.entry) == 0 {
+		if l.extentEnd(f.entry) == 0 && (!f.void || f.end <= l.start) {
 			l.hot.removeLater(f.entry)
 		} else {
 			keep = append(keep, f)
