@@ -180,6 +180,9 @@ func (l *Log) onList(e *List) {
 	b := &l.boot
 	b.found = FoundSuper{Present: e.Super, Winner: -1}
 	b.tmp = append(append(b.tmp[:0], e.Tmp...), e.Orphans...)
+	if len(b.tmp) > 0 {
+		l.mark(MarkTmp)
+	}
 	for i := range e.Files {
 		b.plan.addFile(e.Files[i])
 	}
@@ -341,6 +344,9 @@ func (l *Log) planned() {
 		return
 	}
 	l.stats.TornBytes = p.TornBytes
+	if l.super.state.Clean && len(p.Rescues) == 0 {
+		l.mark(MarkCleanOpen)
+	}
 	if l.cfg.ReadOnly {
 		l.adoptPlan(p.End)
 		l.frontier = p.Evidence
