@@ -24,6 +24,10 @@ type Inspection struct {
 	End     int64 // records below it can be read now
 	Running bool  // a writer has the directory open
 
+	// Refused is why Open would refuse the directory as it is, nil if it would not. What is before
+	// the damage can be read all the same.
+	Refused error
+
 	store *disk.Store
 }
 
@@ -46,7 +50,18 @@ func Inspect(ctx context.Context, dir string, o InspectOptions) (*Inspection, er
 func InspectFS(ctx context.Context, fsys disk.FS, name string, running bool, o InspectOptions) (*Inspection, error) {
 	for try := 1; ; try++ {
 		x, err := inspectOnce(ctx, fsys, running, o)
+		var refused *CorruptError
+		if errors.As(err, &refused) && !o.ChecksumTail { // the last batch: what is before it can be read
+			o := o
+			o.ChecksumTail = true
+			if x, err = inspectOnce(ctx, fsys, running, o); err == nil {
+				x.Refused = refused
+			}
+		}
 		if err == nil {
+			if len(x.Plan.Damage) > 0 && x.Refused == nil {
+				x.Refused = &x.Plan.Damage[0]
+			}
 			return x, nil
 		}
 		gone := errors.Is(err, disk.ErrNotExist) && running

@@ -1,5 +1,270 @@
 package main
 
-type checkCommand struct{}
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 
-func (checkCommand) Run() error { return nil }
+	"varve"
+	"varve/core"
+	"varve/core/segment"
+)
+
+type checkCommand struct {
+	Dir       string `required:"" placeholder:"D" help:"Directory of the log."`
+	Deep      bool   `help:"Verify every byte, also where a footer vouches for a file."`
+	Generated bool   `help:"Verify that every record is a generated one, as log append --count makes them."`
+	JSON      bool   `name:"json" help:"Print JSON."`
+}
+
+// Run prints the recovery plan.
+func (c *checkCommand) Run(ctx context.Context, s *streams) error {
+	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{Deep: c.Deep})
+	if err != nil {
+		return err
+	}
+	r := report(c.Dir, x)
+	damage := x.Refused
+	if c.Deep || c.Generated {
+		if err := c.readAll(ctx, s, x, r); err != nil {
+			if !damaged(err) {
+				return err
+			}
+			if damage == nil {
+				damage = err
+			}
+		}
+	}
+	if damage != nil {
+		r.Verdict = "damaged"
+	}
+	if c.JSON {
+		e := json.NewEncoder(s.out)
+		e.SetIndent("", "  ")
+		err = e.Encode(r)
+	} else {
+		r.print(s.out)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.out.Flush(); err != nil {
+		return err
+	}
+	return damage
+}
+
+// readAll reads every record that can be served, past damage.
+func (c *checkCommand) readAll(ctx context.Context, s *streams, x *varve.Inspection, r *checkReport) error {
+	p := s.progress("verified records", x.End-x.Start)
+	defer p.done()
+	g := generatedCheck{}
+	r.Deep = &deepReport{}
+	var first error
+	at := varve.Position{Offset: x.Start}
+	for at.Offset < x.End {
+		for rec, err := range x.Records(ctx, at) {
+			if err != nil {
+				next, ok := behindDamage(err)
+				if !ok {
+					return err
+				}
+				if first == nil {
+					first = err
+				}
+				at = varve.Position{Offset: max(next, at.Offset+1)}
+				break
+			}
+			if c.Generated && first == nil {
+				if err := g.take(&rec); err != nil {
+					first = err
+				}
+			}
+			r.Deep.Records++
+			r.Deep.Bytes += int64(len(rec.Key) + len(rec.Value))
+			at = rec.Position()
+			p.at(at.Offset - x.Start)
+		}
+	}
+	if c.Generated {
+		r.Deep.Generated = g.records
+	}
+	return first
+}
+
+// behindDamage returns where to go on behind damage.
+func behindDamage(err error) (next int64, ok bool) {
+	var c *varve.CorruptError
+	if !asCorrupt(err, &c) {
+		return 0, false
+	}
+	return max(c.End, c.Offset+1), true
+}
+
+// generatedCheck verifies generated records.
+type generatedCheck struct {
+	records int64
+	scratch []byte
+}
+
+func (g *generatedCheck) take(r *varve.Record) error {
+	_, scratch, err := generated(r.Value, g.scratch)
+	g.scratch = scratch
+	if err != nil {
+		return fmt.Errorf("offset %d: %w: %w", r.Offset, err, errDamaged)
+	}
+	g.records++
+	return nil
+}
+
+// checkReport is a plan as check prints it.
+type checkReport struct {
+	Dir      string         `json:"dir"`
+	LogID    string         `json:"log_id"`
+	Epoch    uint32         `json:"next_epoch"`
+	Running  bool           `json:"writer_running"`
+	Start    int64          `json:"start"`
+	HotStart int64          `json:"hot_start"`
+	Proven   int64          `json:"proven"`
+	End      int64          `json:"end"`
+	Files    []checkFile    `json:"files"`
+	Torn     *checkTorn     `json:"torn,omitempty"`
+	Rescues  []checkRescue  `json:"rescues,omitempty"`
+	Damage   []checkDamage  `json:"damage,omitempty"`
+	Unknown  []string       `json:"unknown_files,omitempty"`
+	Lineage  []checkLineage `json:"lineage"`
+	Deep     *deepReport    `json:"verified,omitempty"`
+	Verdict  string         `json:"verdict"` // clean, damaged
+}
+
+type checkFile struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+	First int64  `json:"first"`
+	End   int64  `json:"end"`
+	Index string `json:"index"` // footer, sidecar, none
+	Fate  string `json:"fate"`
+	Why   string `json:"why,omitempty"`
+}
+
+type checkTorn struct {
+	Name  string `json:"name"`
+	Pos   int64  `json:"position"`
+	Bytes int64  `json:"bytes"`
+}
+
+type checkRescue struct {
+	Name  string `json:"name"`
+	Epoch uint32 `json:"epoch"`
+	First int64  `json:"first"`
+	End   int64  `json:"end"`
+}
+
+type checkDamage struct {
+	Name     string `json:"name"`
+	Pos      int64  `json:"position"`
+	First    int64  `json:"first"`
+	End      int64  `json:"end"`
+	Expected string `json:"expected"`
+	Found    string `json:"found"`
+}
+
+type checkLineage struct {
+	Epoch uint32 `json:"epoch"`
+	First int64  `json:"first"`
+}
+
+type deepReport struct {
+	Records   int64 `json:"records"`
+	Bytes     int64 `json:"bytes"`
+	Generated int64 `json:"generated,omitempty"`
+}
+
+func report(dir string, x *varve.Inspection) *checkReport {
+	p := x.Plan
+	r := &checkReport{
+		Dir: dir, LogID: hex.EncodeToString(x.View.LogID[:]), Epoch: p.Epoch, Running: x.Running, Start: x.Start,
+		HotStart: x.View.HotStart, Proven: x.Proven, End: p.End, Unknown: p.Unknown, Verdict: "clean", Files: []checkFile{},
+	}
+	for i := range p.Files {
+		r.Files = append(r.Files, reportFile(&p.Files[i]))
+	}
+	if p.Torn {
+		r.Torn = &checkTorn{Name: fileName(p, p.TornFile), Pos: p.TornPos, Bytes: p.TornBytes}
+	}
+	for _, q := range p.Rescues {
+		r.Rescues = append(r.Rescues, checkRescue{Name: fileName(p, q.File), Epoch: q.Epoch, First: q.First, End: q.End})
+	}
+	damage := p.Damage
+	if c := (*varve.CorruptError)(nil); len(damage) == 0 && asCorrupt(x.Refused, &c) {
+		damage = []core.CorruptError{*c}
+	}
+	for i := range damage {
+		d := &damage[i]
+		r.Damage = append(r.Damage, checkDamage{Name: d.Name(), Pos: d.Pos, First: d.Offset, End: d.End,
+			Expected: d.Expected, Found: d.Found})
+	}
+	for _, e := range x.View.Lineage {
+		r.Lineage = append(r.Lineage, checkLineage{Epoch: e.Epoch, First: e.First})
+	}
+	return r
+}
+
+func fileName(p *core.Plan, i int) string {
+	return segment.Name(p.Files[i].Entry.Base, p.Files[i].Entry.ID)
+}
+
+func reportFile(f *core.PlanFile) checkFile {
+	c := checkFile{Name: segment.Name(f.Entry.Base, f.Entry.ID), Bytes: f.Entry.Bytes, First: f.Entry.Base, End: f.Entry.Base,
+		Index: "none", Fate: f.Fate.String(), Why: f.Why}
+	if n := len(f.Info.Runs); n > 0 {
+		c.First, c.End = f.Info.Runs[0].First, f.Info.Runs[n-1].End
+	}
+	switch {
+	case f.Info.Sealed:
+		c.Index = "footer"
+	case f.Info.Sidecar:
+		c.Index = "sidecar"
+	}
+	if c.Index != "none" && len(f.Info.Runs) == 0 {
+		c.First, c.End = f.Info.Footer.Base, f.Info.Footer.End
+	}
+	return c
+}
+
+func (r *checkReport) print(w *bufio.Writer) {
+	fmt.Fprintf(w, "log       %s in %s, next epoch %d", r.LogID, r.Dir, r.Epoch)
+	if r.Running {
+		fmt.Fprint(w, ", a writer is running")
+	}
+	fmt.Fprintf(w, "\nrecords   [%d, %d), proven up to %d\n", r.Start, r.End, r.Proven)
+	for _, f := range r.Files {
+		fmt.Fprintf(w, "file      %s  [%d, %d)  %d bytes, index %s: %s", f.Name, f.First, f.End, f.Bytes, f.Index, f.Fate)
+		if f.Why != "" {
+			fmt.Fprintf(w, " (%s)", f.Why)
+		}
+		fmt.Fprintln(w)
+	}
+	if t := r.Torn; t != nil {
+		fmt.Fprintf(w, "torn      %s ends at byte %d; %d bytes behind it are void\n", t.Name, t.Pos, t.Bytes)
+	}
+	for _, q := range r.Rescues {
+		fmt.Fprintf(w, "rescue    [%d, %d) of epoch %d from %s into a file of its own\n", q.First, q.End, q.Epoch, q.Name)
+	}
+	for _, d := range r.Damage {
+		fmt.Fprintf(w, "damage    %s at byte %d, offsets [%d, %d): expected %s, found %s\n", d.Name, d.Pos, d.First, d.End, d.Expected, d.Found)
+	}
+	for _, u := range r.Unknown {
+		fmt.Fprintf(w, "unknown   %s is none of the log's files and is left alone\n", u)
+	}
+	if d := r.Deep; d != nil {
+		fmt.Fprintf(w, "verified  %d records, %d bytes", d.Records, d.Bytes)
+		if d.Generated > 0 {
+			fmt.Fprintf(w, "; %d are generated records with the right content", d.Generated)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "verdict   %s\n", r.Verdict)
+}

@@ -1,5 +1,192 @@
 package main
 
-type dumpCommand struct{}
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
-func (dumpCommand) Run() error { return nil }
+	"varve/core/segment"
+)
+
+type dumpCommand struct {
+	Dir     string `required:"" placeholder:"D" help:"Directory of the log."`
+	Segment string `placeholder:"NAME" help:"Print the batches of this segment file."`
+}
+
+// Run prints what the files hold, good or not.
+func (c *dumpCommand) Run(ctx context.Context, s *streams) error {
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return err
+	}
+	id, known := dumpSupers(s.out, c.Dir)
+	if c.Segment != "" {
+		if filepath.Base(c.Segment) != c.Segment {
+			return usagef("--segment %q: want the name of a file in the directory", c.Segment)
+		}
+		return dumpSegment(ctx, s.out, c.Dir, c.Segment, id, known, true)
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, e := range entries {
+		if _, _, kind, ok := segment.ParseName(e.Name()); ok && kind == segment.NameSegment {
+			if err := dumpSegment(ctx, s.out, c.Dir, e.Name(), id, known, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dumpSupers prints both superblock slots and returns the log id of a valid one.
+func dumpSupers(w *bufio.Writer, dir string) (id segment.LogID, known bool) {
+	for _, name := range []string{"super.0", "super.1"} {
+		b, err := readAtMost(filepath.Join(dir, name), segment.SuperBytesMax+1)
+		if err != nil {
+			fmt.Fprintf(w, "%s  %v\n", name, err)
+			continue
+		}
+		var s segment.Superblock
+		if err := segment.ReadSuper(b, &s); err != nil {
+			fmt.Fprintf(w, "%s  does not verify: %v\n", name, err)
+			continue
+		}
+		fmt.Fprintf(w, "%s  sequence %d log %x epoch %d fsync %v sector %d clean %t complete %t start %d hot_start %d frontier %d committed %d (epoch %d)\n",
+			name, s.Sequence, s.LogID, s.Epoch, s.Sync, s.SectorBytes, s.Clean, s.Complete, s.Start, s.HotStart, s.Frontier, s.Committed, s.CommittedEpoch)
+		for _, l := range s.Lineage {
+			fmt.Fprintf(w, "  epoch %d owns offsets from %d on\n", l.Epoch, l.First)
+		}
+		id, known = s.LogID, true
+	}
+	return id, known
+}
+
+func readAtMost(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // opened for reading only
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+// fileSource is an open file as the scanner reads it.
+type fileSource struct{ *os.File }
+
+// dumpSegment prints the header of a segment file, its batches if wanted, and what a scan finds.
+func dumpSegment(ctx context.Context, w *bufio.Writer, dir, name string, id segment.LogID, known, batches bool) error {
+	base, segID, kind, ok := segment.ParseName(name)
+	if !ok || kind != segment.NameSegment {
+		return usagef("%q is no name of a segment file", name)
+	}
+	f, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // opened for reading only
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	head := make([]byte, segment.HeaderBytes)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	h, _, verdict, version := segment.ReadHeader(head[:n])
+	fmt.Fprintf(w, "%s  %d bytes, header %s", name, st.Size(), headerText(verdict, version))
+	if verdict == segment.HeaderGood {
+		fmt.Fprintf(w, ": log %s id %016x kind %s epoch %d base %d end %d fsync %v sector %d created %s", hex.EncodeToString(h.LogID[:]), uint64(h.ID),
+			kindText(h.Kind), h.Epoch, h.Base, h.End, h.Sync, h.SectorBytes, timeText(h.Created))
+		if !known {
+			id = h.LogID
+		}
+	}
+	fmt.Fprintln(w)
+	return dumpBatches(ctx, w, &segment.ScanFile{Source: fileSource{f}, Bytes: st.Size(), ID: segID, Base: base, LogID: id, SectorBytes: 512}, batches)
+}
+
+func dumpBatches(ctx context.Context, w *bufio.Writer, file *segment.ScanFile, batches bool) error {
+	var scan segment.Scanner
+	if err := scan.Start(file); err != nil {
+		return err
+	}
+	var b segment.Batch
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		more, err := scan.Next(&b)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		if !batches {
+			continue
+		}
+		i, p := &b.Identity, &b.Placement
+		if b.First {
+			fmt.Fprintf(w, "  run at byte %d\n", b.Pos)
+		}
+		fmt.Fprintf(w, "  byte %d  [%d, %d)  epoch %d commit %d frontier %d kind %d payload %d bytes crc %08x appended %s", b.Pos, i.Base, i.End(),
+			i.Epoch, p.Commit, p.Frontier, i.Kind, i.PayloadBytes, i.PayloadCRC, timeText(i.AppendTime))
+		if i.ProducerID >= 0 {
+			fmt.Fprintf(w, " producer %d epoch %d sequence %d", i.ProducerID, i.ProducerEpoch, i.Sequence)
+		}
+		fmt.Fprintln(w)
+	}
+	info := scan.Info()
+	for _, r := range info.Runs {
+		fmt.Fprintf(w, "  batches %d, offsets [%d, %d), bytes [%d, %d), ended by %s at byte %d\n", r.Batches, r.First, r.End, r.Pos, r.EndPos,
+			breakText(r.Break), r.BreakPos)
+	}
+	fmt.Fprintf(w, "  evidence up to %d, footer %s\n", info.Evidence, footerText(info))
+	return nil
+}
+
+func footerText(info *segment.FileInfo) string {
+	if !info.Sealed {
+		return "none"
+	}
+	f := &info.Footer
+	return fmt.Sprintf("verifies: offsets [%d, %d), %d batches, data ends at byte %d, times %s to %s", f.Base, f.End, f.Batches, f.DataEnd,
+		timeText(f.MinTime), timeText(f.MaxTime))
+}
+
+func headerText(v segment.HeaderVerdict, version uint16) string {
+	switch v {
+	case segment.HeaderGood:
+		return "verifies"
+	case segment.HeaderNewer:
+		return fmt.Sprintf("of newer format version %d", version)
+	}
+	return "does not verify"
+}
+
+func kindText(k segment.Kind) string {
+	if k == segment.Replacement {
+		return "replacement"
+	}
+	return "created"
+}
+
+func breakText(b segment.Break) string {
+	switch b {
+	case segment.BreakTorn:
+		return "a torn batch"
+	case segment.BreakPayload:
+		return "a payload with a wrong checksum"
+	}
+	return "the end of the data"
+}
+
+func timeText(t segment.Time) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }

@@ -114,6 +114,8 @@ func damaged(err error) bool {
 	var corrupt *varve.CorruptError
 	var lost *varve.LostSuffixError
 	var refused *varve.RefusedError
-	return errors.Is(err, errDamaged) || errors.As(err, &corrupt) || errors.As(err, &lost) ||
+	return errors.Is(err, errDamaged) || asCorrupt(err, &corrupt) || errors.As(err, &lost) ||
 		errors.As(err, &refused) && strings.Contains(refused.Next, "repair")
 }
+
+func asCorrupt(err error, to **varve.CorruptError) bool { return errors.As(err, to) }

@@ -62,6 +62,9 @@ func (c *readCommand) Run(ctx context.Context, s *streams) error {
 			if c.Follow && errors.Is(err, context.Canceled) {
 				return nil // how following ends
 			}
+			if err == nil && left != 0 {
+				err = x.Refused
+			}
 			return err
 		}
 		select {
