@@ -5,8 +5,8 @@ go 1.26.0
 require github.com/anishathalye/porcupine v1.3.1
 
 require (
-	github.com/alecthomas/kong v1.17.0 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
-	golang.org/x/sys v0.50.0 // indirect
+	github.com/alecthomas/kong v1.17.0
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.50.0
 	pgregory.net/rapid v1.3.0
 )
