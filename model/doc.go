@@ -39,6 +39,16 @@
 // recovered, under any policy, because what was above the evidence had to be rescued first. A disk
 // that lies about a sync is damage (DamageInjected), not a lost sync.
 //
+// # What must be told before what
+//
+//   - Synced before the outcomes that the sync allows, and before a Committed that it allows;
+//   - a raised Committed (Agree, or an ack) before reads that it allows;
+//   - TrimCalled or RetentionRuns before the StartMoved that they allow, and that before reads,
+//     refusals and Agree that show the new Start;
+//   - the failure of an append together with those of all that were accepted after it;
+//   - Crash before the next Opened, also where only an open died, and for a poisoned log that is
+//     closed and opened again in one process (ProcessKill).
+//
 // # Order
 //
 // Events are stamped by a counter of their own, so that two events of one virtual time are ordered

@@ -13,7 +13,8 @@ package model
 // So earliest(k) is the greatest such call over 0..k and latest(k) the least such return over k..,
 // and a history is legal iff earliest(k) <= latest(k) for every k: giving each k its earliest
 // instant satisfies all of them, and no instant does otherwise. A look that found the end at n fits
-// between p(n-1) and p(n) then, too. One pass each way.
+// between p(n-1) and p(n) then, too. As earliest never falls, holding it against the least return of
+// each k alone comes to the same: one pass.
 //
 // A batch takes effect whole: its offsets share one instant, and no look may find the end inside it.
 // Stamps are 1 and up.
@@ -66,26 +67,16 @@ func (l *Linear) Drop(end Offset) {
 }
 
 // Lose says that a life ended and the next began by at with the records below end: the rest was lost,
-// as the policy allows. What was kept had taken effect by then, and that the rest had been seen still
-// bounds what lies below. Call Check first: it judges what is taken out.
+// as the policy allows. What was kept had taken effect by then. Call Check first: it judges what is
+// taken out. What had been seen of that bounds nothing afterwards that at does not bound, too.
 func (l *Linear) Lose(end Offset, at Stamp) {
-	for k := end; k < l.End(); k++ {
-		at = min(at, l.ret[k])
-	}
 	l.Seen(end-1, at)
 	l.Drop(end)
 }
 
-// Check reports the first offset whose earliest instant is after its latest, and both; or the first
-// inside a batch at which somebody found the end.
+// Check reports the first offset whose earliest instant is after a return that it must precede, and
+// both; or the first inside a batch at which somebody found the end.
 func (l *Linear) Check() (k Offset, earliest, latest Stamp, ok bool) {
-	// tail[k] and call[k] bound p(k) from below. Folding the latest into ret is sound: latest only
-	// ever falls, and Lose would do the same.
-	latest = Never
-	for i := len(l.ret) - 1; i >= 0; i-- {
-		latest = min(latest, l.ret[i])
-		l.ret[i] = latest
-	}
 	for i := range l.call {
 		earliest = max(earliest, l.call[i], l.tail[i])
 		if earliest > l.ret[i] || (l.call[i] == inside && l.tail[i] != 0) {

@@ -216,7 +216,7 @@ func TestLegalHistoriesAgree(t *testing.T) {
 	var c model.Checker
 	var h model.History
 	calls, losses := 0, 0
-	const seeds = 400
+	const seeds = 1500
 	for seed := range uint64(seeds) {
 		record(&l, &c, &h, seed)
 		if v := c.Violation(); v != nil {
@@ -244,7 +244,7 @@ func TestMutatedHistoriesAgree(t *testing.T) {
 	var h model.History
 	for _, m := range mutations {
 		legal, illegal := 0, 0
-		for seed := range uint64(120) {
+		for seed := range uint64(400) {
 			record(&l, &c, &h, seed)
 			rand := seed
 			if !m.do(&h, func(n int) int {
