@@ -2,8 +2,13 @@ package varve_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -65,5 +70,255 @@ func TestAppendReadReopen(t *testing.T) {
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatalf("second close: %v", err)
 		}
+	}
+}
+
+func wantAbsent(t *testing.T, name string) {
+	t.Helper()
+	if _, err := os.Lstat(name); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("%s is there: %v", name, err)
+	}
+}
+
+func names(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return strings.Join(all, " ")
+}
+
+func TestOpenInUse(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, varve.Options{})
+	before := names(t, dir)
+	if _, err := varve.Open(t.Context(), dir, varve.Options{}); !errors.Is(err, varve.ErrInUse) || !strings.Contains(err.Error(), dir) {
+		t.Fatalf("second open: %v", err)
+	}
+	if after := names(t, dir); after != before {
+		t.Fatalf("directory changed from %s to %s", before, after)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir, varve.Options{})
+}
+
+func TestFailedOpenLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := varve.Open(t.Context(), dir+"/new", varve.Options{SegmentBytes: 1}); err == nil ||
+		!strings.Contains(err.Error(), "segment_bytes") {
+		t.Fatalf("bad configuration: %v", err)
+	}
+	wantAbsent(t, dir+"/new")
+
+	foreign := dir + "/foreign"
+	if err := os.MkdirAll(foreign, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(foreign+"/notes.txt", []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var refused *varve.RefusedError
+	if _, err := varve.Open(t.Context(), foreign, varve.Options{}); !errors.As(err, &refused) {
+		t.Fatalf("foreign directory: %v", err)
+	}
+	if got := names(t, foreign); got != "notes.txt" {
+		t.Fatalf("foreign directory holds %s", got)
+	}
+
+	file := dir + "/file"
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := varve.Open(t.Context(), file, varve.Options{}); err == nil || !strings.Contains(err.Error(), file) {
+		t.Fatalf("a file: %v", err)
+	}
+}
+
+func TestAppendRefusals(t *testing.T) {
+	l := open(t, t.TempDir(), varve.Options{MaxBatchBytes: 100})
+	if _, err := l.Append(t.Context()); !errors.Is(err, varve.ErrEmpty) {
+		t.Fatalf("no records: %v", err)
+	}
+	if _, err := l.Append(t.Context(), varve.Record{Value: make([]byte, 101)}); !errors.Is(err, varve.ErrTooLarge) {
+		t.Fatalf("too large: %v", err)
+	}
+	mustAppend(t, l, 0)
+}
+
+func TestRecordsComeBackAsGiven(t *testing.T) {
+	l := open(t, t.TempDir(), varve.Options{})
+	at := time.Unix(1234567890, 987654321)
+	in := []varve.Record{
+		{},
+		{Key: []byte{}, Value: []byte{}},
+		{Key: []byte("k"), Value: []byte("v"), Time: at},
+		{Value: []byte("with headers"), Time: at.Add(-time.Hour), Headers: []varve.Header{
+			{Key: []byte("a"), Value: nil}, {Key: []byte("b"), Value: []byte{}}, {Key: []byte("b"), Value: []byte("c")},
+		}},
+	}
+	before := time.Now()
+	if s, err := l.Append(t.Context(), in...); err != nil || s != (varve.Span{First: 0, End: 4}) {
+		t.Fatal(s, err)
+	}
+	var out []varve.Record
+	for r, err := range l.Records(t.Context(), varve.Position{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r.Clone())
+	}
+	for i := range in {
+		if in[i].Time.IsZero() {
+			if d := out[i].Time.Sub(before); d < 0 || d > time.Minute {
+				t.Fatalf("record %d without a time got %v", i, out[i].Time)
+			}
+			in[i].Time = out[i].Time
+		}
+		in[i].Offset, in[i].Epoch = int64(i), 1
+		if !out[i].Time.Equal(in[i].Time) {
+			t.Fatalf("record %d: time %v, want %v", i, out[i].Time, in[i].Time)
+		}
+		out[i].Time = in[i].Time
+		if !reflect.DeepEqual(in[i], out[i]) {
+			t.Fatalf("record %d: %#v, want %#v", i, out[i], in[i])
+		}
+	}
+}
+
+func TestTrimRollOffsetAt(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, varve.Options{SegmentBytes: 4096})
+	base := time.Unix(1000, 0)
+	for i := range int64(200) {
+		if _, err := l.Append(t.Context(), varve.Record{Value: value(i), Time: base.Add(time.Duration(i) * time.Second)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range []int64{0, 1, 57, 120, 199} {
+		for _, d := range []time.Duration{0, -time.Second / 2} {
+			if p, err := l.OffsetAt(t.Context(), base.Add(time.Duration(i)*time.Second+d)); err != nil || p.Offset != i {
+				t.Fatalf("offset at %d s %v: %v %v", i, d, p, err)
+			}
+		}
+	}
+	if p, err := l.OffsetAt(t.Context(), base.Add(time.Hour)); err != nil || p != (varve.Position{Offset: 200, Epoch: 1}) {
+		t.Fatalf("offset at the end: %v %v", p, err)
+	}
+	files := len(strings.Fields(names(t, dir)))
+	if err := l.Trim(t.Context(), 100); err != nil {
+		t.Fatal(err)
+	}
+	if l.Start() != 100 {
+		t.Fatalf("start %d", l.Start())
+	}
+	if err := l.Trim(t.Context(), 1000); !errors.Is(err, varve.ErrOutOfRange) {
+		t.Fatalf("trim beyond the end: %v", err)
+	}
+	var trimmed *varve.TrimmedError
+	for _, err := range l.Records(t.Context(), varve.Position{Offset: 99}) {
+		if !errors.As(err, &trimmed) || trimmed.Start != 100 || trimmed.Requested != 99 {
+			t.Fatalf("read below start: %v", err)
+		}
+	}
+	if n := readAll(t, l, 100); n != 100 {
+		t.Fatalf("%d records", n)
+	}
+	if err := l.Roll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Roll(t.Context()); err != nil {
+		t.Fatalf("roll of nothing: %v", err)
+	}
+	mustAppend(t, l, 200)
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := len(strings.Fields(names(t, dir))); after >= files {
+		t.Fatalf("%d files before trim, %d after", files, after)
+	}
+	l = open(t, dir, varve.Options{})
+	if n := readAll(t, l, 100); n != 101 || l.Start() != 100 {
+		t.Fatalf("%d records from start %d", n, l.Start())
+	}
+}
+
+func TestProducerDuplicates(t *testing.T) {
+	l := open(t, t.TempDir(), varve.Options{})
+	b := varve.EncodeRecords(nil, rec(0), rec(1))
+	b.Producer = varve.Producer{ID: 7, Epoch: 0, Sequence: 0}
+	for range 2 {
+		p, err := l.AppendBatch(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := p.Wait(t.Context()); err != nil || s != (varve.Span{First: 0, End: 2}) {
+			t.Fatalf("%v %v", s, err)
+		}
+	}
+	b.Producer.Sequence = 9
+	if _, err := l.AppendBatch(b); !errors.Is(err, varve.ErrSequence) {
+		t.Fatalf("gap: %v", err)
+	}
+	if n := readAll(t, l, 0); n != 2 {
+		t.Fatalf("%d records", n)
+	}
+}
+
+func TestPositionOfAnotherHistoryDiverges(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, varve.Options{})
+	mustAppend(t, l, 0)
+	for _, p := range []varve.Position{{Offset: 1, Epoch: 9}, {Offset: 5, Epoch: 1 << 40}} {
+		var diverged *varve.DivergedError
+		for _, err := range l.Records(t.Context(), p) {
+			if !errors.As(err, &diverged) {
+				t.Fatalf("%v: %v", p, err)
+			}
+		}
+		if diverged == nil {
+			t.Fatalf("%v: no error", p)
+		}
+	}
+}
+
+func TestInspectBesideAWriter(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, varve.Options{})
+	for i := range int64(10) {
+		mustAppend(t, l, i)
+	}
+	before := names(t, dir)
+	x, err := varve.Inspect(t.Context(), dir, varve.InspectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !x.Running || x.End < 9 || x.End > 10 {
+		t.Fatalf("running %t, end %d", x.Running, x.End)
+	}
+	n := int64(0)
+	for r, err := range x.Records(t.Context(), varve.Position{}) {
+		if err != nil || string(r.Value) != string(value(n)) {
+			t.Fatalf("record %d: %q %v", n, r.Value, err)
+		}
+		n++
+	}
+	if n != x.End || names(t, dir) != before {
+		t.Fatalf("%d records of %d; files %s", n, x.End, names(t, dir))
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if x, err = varve.Inspect(t.Context(), dir, varve.InspectOptions{}); err != nil || x.Running || x.End != 10 || x.Proven != 10 {
+		t.Fatalf("%+v %v", x, err)
+	}
+	if _, err := varve.Inspect(t.Context(), t.TempDir(), varve.InspectOptions{}); err == nil {
+		t.Fatal("an empty directory was inspected")
 	}
 }

@@ -26,7 +26,7 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 		fmt.Fprintf(s.out, "rebuild     both slots from the segments: log %x, epoch %d, start %d, proven up to %d\n", b.LogID, b.Epoch, b.Start, b.Frontier)
 		fmt.Fprintf(s.out, "            what was trimmed within the first file comes back\n")
 	} else {
-		x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{ChecksumTail: c.ChecksumTail})
+		x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{Deep: true, ChecksumTail: c.ChecksumTail})
 		if err != nil {
 			return err
 		}
