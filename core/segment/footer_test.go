@@ -272,6 +272,11 @@ func TestSidecar(t *testing.T) {
 			t.Fatalf("flip of bit %d: %s", bit, got)
 		}
 	}
+	f := m.file(m.data)
+	f.Index, f.IndexBytes = broken{sidecar, int64(len(sidecar) - 10)}, int64(len(sidecar))
+	if err := s.Scan(&f, false, &info); err != nil || !info.Scanned || info.Sidecar || len(info.Runs) != 1 {
+		t.Errorf("unreadable sidecar: %v, %s", err, spell(info))
+	}
 	// A footer whose producers are damaged gives way to a sidecar.
 	m.seal()
 	_, l := m.trailer(t, m.data, false)

@@ -61,7 +61,7 @@ const (
 // index that verifies and agrees with header and name is enough; without either the file is scanned
 // whole all the same. An error is a read error; damage is a finding.
 func (s *Scanner) Scan(f *ScanFile, whole bool, info *FileInfo) error {
-	ahead := int64(0)
+	ahead := int64(quickBytes)
 	if whole {
 		ahead = windowBytes
 	}
@@ -83,6 +83,9 @@ func (s *Scanner) Scan(f *ScanFile, whole bool, info *FileInfo) error {
 		}
 	}
 }
+
+// quickBytes is what a quick scan reads first: the header, and with it all of a small file.
+const quickBytes = 4096
 
 // Start begins to go through the batches of a file one by one, with Next.
 func (s *Scanner) Start(f *ScanFile) error { return s.open(f, &s.own, windowBytes) }
@@ -153,23 +156,30 @@ func (s *Scanner) readHeader(ahead int64) error {
 // readFooter looks for a footer at the end of the file, and in the sidecar where there is none.
 func (s *Scanner) readFooter() error {
 	f, info := &s.file, s.info
-	var err error
-	info.Sealed, err = s.takeFooter(f.Source, f.Bytes, false)
-	if err == nil && !info.Sealed && f.Index != nil {
-		info.Sidecar, err = s.takeFooter(f.Index, f.IndexBytes, true)
+	w, err := &s.w, error(nil)
+	if int64(w.n) < f.Bytes { // the window stays where it is
+		w = &s.aux
+		w.reset(f.Source, f.Bytes)
 	}
-	return err
+	info.Sealed, err = s.takeFooter(w, false)
+	if err != nil || info.Sealed || f.Index == nil {
+		return err
+	}
+	s.aux.reset(f.Index, f.IndexBytes)
+	if info.Sidecar, err = s.takeFooter(&s.aux, true); err != nil {
+		info.Sidecar = false // derived: what cannot be read is not needed
+	}
+	return nil
 }
 
 // takeFooter reads trailer and producers of one footer. Only a footer that verifies and agrees with
 // header and name counts.
-func (s *Scanner) takeFooter(src Source, size int64, sidecar bool) (ok bool, err error) {
-	f, info := &s.file, s.info
+func (s *Scanner) takeFooter(w *window, sidecar bool) (ok bool, err error) {
+	f, info, size := &s.file, s.info, w.size
 	if size < TrailerBytes {
 		return false, nil
 	}
-	s.aux.reset(src, size)
-	b, err := s.aux.load(size-TrailerBytes, TrailerBytes, 0)
+	b, err := w.bytes(size-TrailerBytes, TrailerBytes)
 	if err != nil {
 		return false, err
 	}
@@ -182,7 +192,7 @@ func (s *Scanner) takeFooter(src Source, size int64, sidecar bool) (ok bool, err
 	}
 	if l.Producers > 0 {
 		pos, n := l.producersAt()
-		if b, err = s.aux.load(pos, n, 0); err != nil {
+		if b, err = w.bytes(pos, n); err != nil {
 			return false, err
 		}
 		if info.Producers, ok = l.readProducers(b, info.Producers[:0]); !ok {
