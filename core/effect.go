@@ -125,7 +125,7 @@ type LoadSuper struct {
 }
 
 // SaveSuper writes one superblock slot. Fresh goes through tmp, sync, rename, directory sync;
-// otherwise in place: write, sync. NewLog makes the directory first and syncs its parent last.
+// otherwise in place: write, sync. NewLog first makes the directory and syncs its parent.
 type SaveSuper struct {
 	answer
 	Slot   int

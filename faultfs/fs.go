@@ -277,13 +277,20 @@ func (f *FS) SyncDir(name string) error {
 	}
 	switch fault {
 	case D13NoSpace:
-		x.lose()
+		if at != dirParent {
+			x.lose()
+		}
 		return f.d.inject(fault, errNoSpace)
 	case D22DirSync:
-		x.lose()
+		// Nobody can make the entry of a directory that exists again: a retry must really write.
+		if at != dirParent {
+			x.lose()
+		}
 		return f.d.inject(fault, ErrIO)
 	case D17ReadOnly:
-		x.lose()
+		if at != dirParent {
+			x.lose()
+		}
 		f.d.readOnly = true
 		return f.d.inject(fault, ErrIO)
 	case D9Lie:

@@ -64,14 +64,23 @@ func (s *Store) saveSuper(r *core.Result, e *core.SaveSuper) (done bool, err err
 }
 
 func (s *Store) saveSuperFresh(r *core.Result, e *core.SaveSuper) (done bool, err error) {
-	name := superNames[e.Slot]
-	switch r.Stage {
-	case 0:
-		if e.NewLog {
+	name, stage := superNames[e.Slot], r.Stage
+	if e.NewLog {
+		// The directory's own entry is durable before anything lies in it: a superblock that
+		// is found proves that.
+		switch stage {
+		case 0:
 			if err := s.fs.Mkdir(DirLog); err != nil {
 				return false, failed(r, core.StepWrite, err)
 			}
+			return false, nil
+		case 1:
+			return false, s.syncDir(r, DirParent)
 		}
+		stage -= 2
+	}
+	switch stage {
+	case 0:
 		return false, s.writeTmp(r, name, e.Bytes)
 	case 1:
 		return false, s.syncTmp(r, name)
@@ -85,8 +94,6 @@ func (s *Store) saveSuperFresh(r *core.Result, e *core.SaveSuper) (done bool, er
 		}
 		s.hot.super[e.Slot] = f // later saves of this life go in place
 		return false, nil
-	case 3:
-		return !e.NewLog, s.syncDir(r, DirLog)
 	}
-	return true, s.syncDir(r, DirParent)
+	return true, s.syncDir(r, DirLog)
 }
