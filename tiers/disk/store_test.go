@@ -261,6 +261,19 @@ func TestReplace(t *testing.T) {
 				t.Errorf("%s: error %v in step %d", name, err, x.Failed)
 			}
 		}
+		// A break inside the span, although offsets go on behind it.
+		w.run(w.cut([]byte("a"), true))
+		w.chain++
+		w.run(w.cut([]byte("b"), true))
+		x := &core.Replace{Header: h, Source: w.list().Files[0], SourceEpoch: 3, IndexSpacingBytes: 1}
+		x.Header.ID, x.Header.End = x.Header.ID+1, w.next
+		if err := s.Run(x); err == nil || x.Failed != core.StepCheck {
+			t.Errorf("over a break: error %v in step %d", err, x.Failed)
+		}
+		x.Header.Base, x.Failed, x.Stage = w.next-2, core.StepNone, 0
+		x.Header.ID++
+		w.run(x) // behind it
+		w.run(&core.Remove{Files: []core.FileEntry{{ID: x.Header.ID, Base: x.Header.Base}}})
 		if list = w.list(); len(list.Files) != 2 || len(list.Tmp) != 0 {
 			t.Errorf("a refused replacement left %+v", list)
 		}
