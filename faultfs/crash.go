@@ -306,7 +306,7 @@ func (d *Disk) MemoryPressure(r *Rand) {
 // WriteBack makes any part of what is dirty or pending durable, as kernels do at any time.
 func (d *Disk) WriteBack(r *Rand) {
 	for _, n := range d.inodes {
-		if n.syncing || n.settled() || r.Next()>>63 == 0 {
+		if n.settled() || r.Next()>>63 == 0 {
 			continue
 		}
 		n.scatter(r, staysDirty)
@@ -332,7 +332,7 @@ func (d *Disk) FailWriteBack(r *Rand) bool {
 	start := int(r.Below(uint64(len(d.inodes))))
 	for i := range d.inodes {
 		n := d.inodes[(start+i)%len(d.inodes)]
-		if n.dirtyLo == n.dirtyHi || n.syncing {
+		if n.dirtyLo == n.dirtyHi {
 			continue
 		}
 		n.scatter(r, becomesGhost)

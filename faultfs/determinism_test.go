@@ -266,6 +266,60 @@ func TestLargeFile(t *testing.T) {
 	}
 }
 
+// TestRemovedFilesAreKept: memory of a removed file is not used again while a handle or a power
+// loss can still reach it.
+func TestRemovedFilesAreKept(t *testing.T) {
+	churn := func(fs *FS) {
+		for range 200 {
+			create(fs, "x.tmp")
+			must(t, fs.Remove("x.tmp"))
+			must(t, fs.SyncDir(disk.DirQuarantine))
+		}
+	}
+	setup := func() (*Disk, *FS, *File) {
+		d := New()
+		fs := ready(t, d, 0)
+		must(t, fs.Mkdir(disk.DirQuarantine))
+		return d, fs, durable(t, fs, "a", fill(7, 1000))
+	}
+	d, fs, f := setup() // the durable name comes back
+	must(t, f.Close())
+	must(t, fs.Remove("a"))
+	churn(fs)
+	d.dirs[dirLog].pending = d.dirs[dirLog].pending[:0] // all undone
+	lose(d)
+	if !bytes.Equal(image(d, "a").Kernel, fill(7, 1000)) {
+		t.Fatal("a durable name leads to other content")
+	}
+
+	d, fs, f = setup() // the handle still reads
+	must(t, fs.Remove("a"))
+	must(t, fs.SyncDir(""))
+	churn(fs)
+	p := make([]byte, 1000)
+	_, err := f.ReadAt(p, 0)
+	must(t, err)
+	if !bytes.Equal(p, fill(7, 1000)) || d.Used() != 1000 {
+		t.Fatal("an open file lost its content")
+	}
+
+	d, fs, _ = setup() // a pending name is kept by the power loss, its unlink is not
+	must(t, fs.Remove("a"))
+	must(t, fs.SyncDir(""))
+	g := mustOpen(t, fs, "b", disk.Create)
+	write(t, g, fill(8, 1000), 0)
+	must(t, g.Sync())
+	must(t, g.Close())
+	must(t, fs.Remove("b"))
+	churn(fs)
+	x := &d.dirs[dirLog]
+	x.pending = x.pending[:1]
+	lose(d)
+	if !bytes.Equal(image(d, "b").Kernel, fill(8, 1000)) {
+		t.Fatal("a pending name leads to other content")
+	}
+}
+
 // TestManyFiles: files come and go without end in one life, and memory is used again.
 func TestManyFiles(t *testing.T) {
 	d := New()

@@ -141,14 +141,8 @@ func (x *dir) lose() int {
 	return n
 }
 
-// holds reports whether a file could still be reached through this directory, also after a power
-// loss.
+// holds reports whether a power loss could bring a file back into this directory.
 func (x *dir) holds(n *inode) bool {
-	for i := range x.live {
-		if x.live[i].node == n {
-			return true
-		}
-	}
 	for i := range x.durable {
 		if x.durable[i].node == n {
 			return true

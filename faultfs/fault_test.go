@@ -305,6 +305,53 @@ func TestTornLastCall(t *testing.T) {
 	}
 }
 
+func TestTornLastSync(t *testing.T) {
+	d := New()
+	partial := 0
+	for seed := uint64(0); seed < 40; seed++ {
+		fs := ready(t, d, 0)
+		d.Seed(seed)
+		f := durable(t, fs, "a", fill(1, 4096))
+		write(t, f, fill(2, 4096), 0)
+		fs.SetCallBudget(0, true)
+		wantErr(t, f.Sync(), ErrDead)
+		lose(d)
+		if p := image(d, "a").Kernel; !bytes.Equal(p, fill(1, 4096)) && !bytes.Equal(p, fill(2, 4096)) {
+			partial++
+		}
+	}
+	if partial < 10 {
+		t.Fatalf("written in part in %d of 40", partial)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	d := New()
+	for range 2 {
+		fs := ready(t, d, 0)
+		f := mustOpen(t, fs, "a", disk.Create)
+		write(t, f, fill(1, 700), 0)
+		must(t, f.WriteZeros(1024, 512))
+		must(t, f.Sync())
+		_, err := f.ReadAt(make([]byte, 100), 0)
+		must(t, err)
+		must(t, fs.SyncDir(""))
+		must(t, fs.Rename("a", "b"))
+		must(t, fs.Remove("b"))
+		want := Counts{WriteBytes: 700, ZeroBytes: 512, ReadBytes: 100}
+		for _, op := range []Op{OpCreate, OpWrite, OpZero, OpSync, OpRead, OpSyncDir, OpRename, OpRemove} {
+			want.Calls[op] = 1
+		}
+		if *d.Counts() != want {
+			t.Fatalf("counts %+v, want %+v", *d.Counts(), want)
+		}
+	}
+	d.ResetCounts()
+	if *d.Counts() != (Counts{}) {
+		t.Fatal("counts after ResetCounts")
+	}
+}
+
 func TestTwoProcesses(t *testing.T) {
 	d := New()
 	a := ready(t, d, 0)

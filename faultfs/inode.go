@@ -318,9 +318,7 @@ func (r *Rand) mask() uint64 {
 
 // fail records a write-back error that nobody has seen.
 func (n *inode) fail(err error) {
-	if n.errSeen || n.errs == 0 {
-		n.errs++
-	}
+	n.errs++
 	n.errSeen, n.err = false, err
 }
 

@@ -170,6 +170,11 @@ func TestBackgroundWriteBackFails(t *testing.T) {
 	wantErr(t, f.Sync(), ErrIO)
 	must(t, f.Sync())
 	wantMark(t, d, D17WriteBack)
+
+	write(t, f, fill(3, 4096), 0)
+	d.FailWriteBack(&r)
+	lose(d)
+	must(t, mustOpen(t, fs, "a", disk.Write).Sync()) // a reboot forgets
 }
 
 func TestSyncTurnsReadOnly(t *testing.T) {
@@ -301,6 +306,63 @@ func TestOverlappingSync(t *testing.T) {
 	must(t, fs.SyncDir(disk.DirLog))
 	if !image(d, "c").Durable {
 		t.Fatal("c is not durable after a second sync")
+	}
+
+	// What became durable on its own meanwhile does not widen what the sync covers.
+	create(fs, "e")
+	create(fs, "f")
+	must(t, fs.BeginSyncDir(disk.DirLog))
+	d.dirs[dirLog].persist(0)
+	create(fs, "g")
+	must(t, fs.SyncDir(disk.DirLog))
+	if !image(d, "e").Durable || !image(d, "f").Durable || image(d, "g").Durable {
+		t.Fatal("the directory sync covers e and f and not g")
+	}
+}
+
+// TestSizeLost: a failed sync can lose the size for good, until the file reaches beyond it again.
+func TestSizeLost(t *testing.T) {
+	d := New()
+	for seed := uint64(0); ; seed++ {
+		fs := ready(t, d, 0)
+		d.Seed(seed)
+		f := durable(t, fs, "a", fill(1, 512))
+		write(t, f, fill(2, 512), 512)
+		d.FailNext(OpSync, D17Clean)
+		_ = f.Sync()
+		if !f.node.sizeGhost {
+			continue
+		}
+		write(t, f, fill(3, 512), 0)
+		must(t, f.Sync())
+		if got := len(image(d, "a").Device); got != 512 {
+			t.Fatalf("the device has size %d, though the kernel takes it for written", got)
+		}
+		write(t, f, fill(4, 512), 512)
+		must(t, f.Sync())
+		lose(d)
+		if !bytes.Equal(image(d, "a").Kernel, append(fill(3, 512), fill(4, 512)...)) {
+			t.Fatal("a later write and sync did not bring the size")
+		}
+		return
+	}
+}
+
+// TestCutIsForgotten: after a synced cut nothing of the old tail costs or comes back.
+func TestCutIsForgotten(t *testing.T) {
+	d := New()
+	fs := ready(t, d, 0)
+	f := durable(t, fs, "a", fill(1, 8192))
+	must(t, f.Truncate(100))
+	must(t, f.Sync())
+	if f.node.hi != 100 {
+		t.Fatalf("%d bytes count as used, want 100", f.node.hi)
+	}
+	must(t, f.Truncate(8192))
+	must(t, f.Sync())
+	lose(d)
+	if !allZero(image(d, "a").Kernel[100:]) {
+		t.Fatal("the old tail came back")
 	}
 }
 

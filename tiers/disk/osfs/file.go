@@ -8,8 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gatherBytes is up to where copying a gathered write into one buffer beats pwritev.
-const gatherBytes = 256 << 10
+// A gathered write is copied together, gatherBytes for each pwrite, unless its buffers have
+// vectorBytes or more in the mean: from there on pwritev is faster.
+const (
+	gatherBytes = 256 << 10
+	vectorBytes = 4 << 10
+)
 
 // iovMax is how many buffers one pwritev takes.
 const iovMax = 1024
@@ -129,17 +133,34 @@ func (f *File) writeAll(bufs [][]byte, off int64) (int, error) {
 	for _, b := range bufs {
 		total += len(b)
 	}
-	if total > gatherBytes {
+	if len(bufs) > 0 && total/len(bufs) >= vectorBytes {
 		return f.pwritev(bufs, off)
 	}
+	return f.gathered(bufs, off)
+}
+
+// gathered copies small buffers together and writes them in as few pieces as fit the copy.
+func (f *File) gathered(bufs [][]byte, off int64) (int, error) {
 	g := gather.Get().(*[]byte)
-	whole := (*g)[:0]
+	defer gather.Put(g)
+	n, piece := 0, (*g)[:0]
 	for _, b := range bufs {
-		whole = append(whole, b...)
+		for len(b) > 0 {
+			take := min(len(b), cap(piece)-len(piece))
+			piece, b = append(piece, b[:take]...), b[take:]
+			if len(piece) < cap(piece) {
+				continue
+			}
+			m, err := f.pwrite(piece, off+int64(n))
+			n += m
+			if err != nil {
+				return n, err
+			}
+			piece = piece[:0]
+		}
 	}
-	n, err := f.pwrite(whole, off)
-	gather.Put(g)
-	return n, err
+	m, err := f.pwrite(piece, off+int64(n))
+	return n + m, err
 }
 
 // pwrite writes all of p.
