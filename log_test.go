@@ -15,7 +15,13 @@ import (
 	"varve"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if arg := os.Getenv(childEnv); arg != "" {
+		fmt.Fprintln(os.Stderr, "kill suite, child:", killChild(arg))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func open(t *testing.T, dir string, o varve.Options) *varve.Log {
 	t.Helper()
