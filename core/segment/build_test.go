@@ -2,8 +2,10 @@ package segment
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"testing"
 )
@@ -166,4 +168,9 @@ func (b broken) ReadAt(p []byte, off int64) (int, error) {
 		return 0, errBroken
 	}
 	return b.memory.ReadAt(p, off)
+}
+
+// putCRC stores the checksum of b.
+func putCRC(dst, b []byte, seed uint32) {
+	binary.LittleEndian.PutUint32(dst, crc32.Update(seed, castagnoli, b))
 }

@@ -156,6 +156,7 @@ func ReadTrailer(src []byte, size int64, log LogID, id ID, sidecar bool) (f Foot
 	src = src[len(src)-TrailerBytes:]
 	placement := PlacementSeed(log, id)
 	if string(src[:8]) != trailerMagic || le.Uint16(src[8:]) != FormatVersion ||
+		le.Uint16(src[10:]) != 0 || le.Uint32(src[120:]) != 0 ||
 		le.Uint32(src[trailerCRCPos:]) != crc32.Update(placement, castagnoli, src[:trailerCRCPos]) {
 		return f, l, false
 	}
