@@ -208,10 +208,10 @@ func (d *Disk) loseNames(r *Rand, allowed FaultSet) {
 		x.pending = x.pending[:0]
 		x.live = append(x.live[:0], x.durable...)
 	}
-	if !d.exists(dirLog) {
+	if d.missing(dirLog) != nil {
 		d.dirs[dirLog].reset()
 	}
-	if !d.exists(dirQuarantine) {
+	if d.missing(dirQuarantine) != nil {
 		d.dirs[dirQuarantine].reset()
 	}
 }

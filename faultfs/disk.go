@@ -37,6 +37,7 @@ var (
 	errName       = errors.New("faultfs: bad file name")
 	errDir        = errors.New("faultfs: not a directory of the log")
 	errIsDir      = errors.New("faultfs: is a directory, not a file")
+	errNotDir     = errors.New("faultfs: is not a directory")
 	errRange      = errors.New("faultfs: negative position or size, or beyond the largest file")
 	errClosed     = errors.New("faultfs: file is closed")
 )

@@ -86,21 +86,29 @@ func (f *FS) split(name string) (x *dir, plain string, err error) {
 		strings.IndexByte(name, '/') >= 0 || strings.IndexByte(name, 0) >= 0 {
 		return nil, "", errName
 	}
-	if !f.d.exists(at) {
-		return nil, "", errNotExist
+	if err := f.d.missing(at); err != nil {
+		return nil, "", err
 	}
 	return &f.d.dirs[at], name, nil
 }
 
-// exists reports whether a directory exists.
-func (d *Disk) exists(at int) bool {
-	switch at {
-	case dirLog:
-		return d.dirs[dirParent].get(logEntry) != nil
-	case dirQuarantine:
-		return d.exists(dirLog) && d.dirs[dirLog].get(disk.DirQuarantine) != nil
+// missing returns why a directory is not there, nil if it is.
+func (d *Disk) missing(at int) error {
+	switch {
+	case at == dirParent:
+		return nil
+	case d.dirs[dirParent].get(logEntry) == nil:
+		return errNotExist
+	case at == dirLog:
+		return nil
 	}
-	return true
+	switch n := d.dirs[dirLog].get(disk.DirQuarantine); {
+	case n == nil:
+		return errNotExist
+	case !n.isDir:
+		return errNotDir
+	}
+	return nil
 }
 
 // Open implements disk.FS.
@@ -186,13 +194,15 @@ func (f *FS) Rename(from, to string) error {
 		return err
 	}
 	dst, b, err := f.split(to)
-	if err != nil {
+	n := src.get(a)
+	switch {
+	case n == nil && err != errName:
+		return errNotExist
+	case err != nil:
 		return err
 	}
-	n, old := src.get(a), dst.get(b)
+	old := dst.get(b)
 	switch {
-	case n == nil:
-		return errNotExist
 	case n.isDir || old != nil && old.isDir:
 		return errIsDir
 	case n != old:
@@ -216,8 +226,8 @@ func (f *FS) List(dst []disk.Entry) ([]disk.Entry, error) {
 	if err != nil {
 		return dst, err
 	}
-	if !f.d.exists(dirLog) {
-		return dst, errNotExist
+	if err := f.d.missing(dirLog); err != nil {
+		return dst, err
 	}
 	live := f.d.dirs[dirLog].live
 	start := int(f.d.rand.Below(uint64(len(live))))
@@ -242,8 +252,8 @@ func (f *FS) Mkdir(name string) error {
 	default:
 		return errDir
 	}
-	if !f.d.exists(parent) {
-		return errNotExist
+	if err := f.d.missing(parent); err != nil {
+		return err
 	}
 	x := &f.d.dirs[parent]
 	switch n := x.get(plain); {
@@ -252,7 +262,7 @@ func (f *FS) Mkdir(name string) error {
 	case n == nil:
 		x.put(plain, &f.d.dirNodes[at])
 	case !n.isDir:
-		return errExist
+		return errNotDir
 	}
 	return f.d.answer(fault)
 }
@@ -267,8 +277,8 @@ func (f *FS) SyncDir(name string) error {
 	if err != nil {
 		return err
 	}
-	if !f.d.exists(at) {
-		return errNotExist
+	if err := f.d.missing(at); err != nil {
+		return err
 	}
 	x := &f.d.dirs[at]
 	defer x.synced()
