@@ -452,6 +452,7 @@ func (l *Log) ready(now Now) {
 	l.frontier = p.End
 	l.adoptFiles(now)
 	l.keep.want = l.start
+	l.keep.nextCheck = now.Mono + l.cfg.RetentionCheckInterval // a timer that was due while opening had its Tick
 	l.stats.RecoveredAt = now.Mono - l.boot.began
 	l.tail.lastActivity = now.Mono
 }
