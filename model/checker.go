@@ -214,6 +214,9 @@ func (c *Checker) cut(end Offset) {
 		p.inLog = false
 		if origin := &c.ops[p.origin]; origin.holder == c.log[o] {
 			origin.holder = 0
+			if origin.inLog { // of a producer that was forgotten in between
+				origin.holder = p.origin
+			}
 		}
 		o = p.end
 	}
