@@ -53,9 +53,11 @@ func newMaker(h Header, spacing int64) *maker {
 
 // batch appends one batch of the current commit.
 func (m *maker) batch(records uint32, payload []byte) {
-	i := Identity{PayloadBytes: uint32(len(payload)), Kind: KindRecords, Records: records, Base: m.next, Epoch: m.h.Epoch,
+	i := Identity{
+		PayloadBytes: uint32(len(payload)), Kind: KindRecords, Records: records, Base: m.next, Epoch: m.h.Epoch,
 		Nonce: m.h.Nonce, AppendTime: 100 + m.next, MaxTime: 50 + m.next, ProducerID: m.producer, ProducerEpoch: -1, Sequence: -1,
-		PayloadCRC: PayloadCRC(payload)}
+		PayloadCRC: PayloadCRC(payload),
+	}
 	if m.producer >= 0 {
 		i.ProducerEpoch, i.Sequence = 2, int32(m.next)
 	}

@@ -69,8 +69,10 @@ func TestQuickScanEqualsWhole(t *testing.T) {
 			t.Fatal("the quick scan is not quick")
 		}
 		r := whole.Runs[0]
-		want := Footer{ID: m.h.ID, Base: r.First, End: r.End, DataEnd: r.EndPos, Batches: r.Batches, MinTime: r.MinTime,
-			MaxTime: r.MaxTime, AppendTime: r.AppendTime, Commit: r.Commit, Chain: r.Chain, Epoch: whole.Epoch, HeaderCRC: m.crc}
+		want := Footer{
+			ID: m.h.ID, Base: r.First, End: r.End, DataEnd: r.EndPos, Batches: r.Batches, MinTime: r.MinTime,
+			MaxTime: r.MaxTime, AppendTime: r.AppendTime, Commit: r.Commit, Chain: r.Chain, Epoch: whole.Epoch, HeaderCRC: m.crc,
+		}
 		if quick.Footer != want || whole.Footer != want {
 			t.Errorf("footer %+v, batches say %+v", quick.Footer, want)
 		}

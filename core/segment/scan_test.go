@@ -31,28 +31,50 @@ func TestScanVerdicts(t *testing.T) {
 		{"header without its padding", func(b []byte) []byte { return b[:128] }, "h0 e0 ev0"},
 		{"padding of the header damaged", func(b []byte) []byte { b[200] = 1; return b }, "h0 e7 ev1004 " + whole},
 		{"padding damaged", func(b []byte) []byte { b[930] = 1; b[1500] = 9; return b }, "h0 e7 ev1004 " + whole},
-		{"payload bad at the end, all written", func(b []byte) []byte { b[2500] ^= 4; return b },
-			"h0 e7 ev1004 tail [1000,1006)@512-1688 break2@1688"},
-		{"payload bad, one sector zero", func(b []byte) []byte { zeros(b, 2048, 2560); return b },
-			"h0 e7 ev1004 tail [1000,1006)@512-1688 break1@1688"},
-		{"payload bad, last sector zero", func(b []byte) []byte { zeros(b, 2560, 3000); return b },
-			"h0 e7 ev1004 tail [1000,1006)@512-1688 break1@1688"},
-		{"header bad", func(b []byte) []byte { b[1700] ^= 1; return b },
-			"h0 e7 ev1004 tail [1000,1006)@512-1688 break1@1688"},
-		{"payload bad in the middle", func(b []byte) []byte { b[1140] ^= 1; return b },
-			"h0 e7 ev1004 [1000,1003)@512-924 break2@1024 [1004,1011)@1536-3000"},
-		{"header bad in the middle", func(b []byte) []byte { b[1030] ^= 1; return b },
-			"h0 e7 ev1004 [1000,1003)@512-924 break1@924 [1004,1011)@1536-3000"},
-		{"sector lost in the middle", func(b []byte) []byte { zeros(b, 1024, 1536); return b },
-			"h0 e7 ev1004 [1000,1003)@512-924 break1@924 [1004,1011)@1536-3000"},
-		{"first batch damaged", func(b []byte) []byte { b[700] ^= 1; return b },
-			"h0 e7 ev1004 head2@512 [1003,1011)@1024-3000"},
-		{"first batch lost", func(b []byte) []byte { zeros(b, 512, 1024); return b },
-			"h0 e7 ev1004 head1@512 [1003,1011)@1024-3000"},
-		{"payload bad, the next batch not at a sector", func(b []byte) []byte { b[1660] ^= 1; return b },
-			"h0 e7 ev1004 [1000,1004)@512-1146 break2@1536 [1006,1011)@1688-3000"},
-		{"all payloads bad", func(b []byte) []byte { b[700] ^= 1; b[1140] ^= 1; b[1660] ^= 1; b[2500] ^= 1; return b },
-			"h0 e0 ev1004 tail head2@512"},
+		{
+			"payload bad at the end, all written", func(b []byte) []byte { b[2500] ^= 4; return b },
+			"h0 e7 ev1004 tail [1000,1006)@512-1688 break2@1688",
+		},
+		{
+			"payload bad, one sector zero", func(b []byte) []byte { zeros(b, 2048, 2560); return b },
+			"h0 e7 ev1004 tail [1000,1006)@512-1688 break1@1688",
+		},
+		{
+			"payload bad, last sector zero", func(b []byte) []byte { zeros(b, 2560, 3000); return b },
+			"h0 e7 ev1004 tail [1000,1006)@512-1688 break1@1688",
+		},
+		{
+			"header bad", func(b []byte) []byte { b[1700] ^= 1; return b },
+			"h0 e7 ev1004 tail [1000,1006)@512-1688 break1@1688",
+		},
+		{
+			"payload bad in the middle", func(b []byte) []byte { b[1140] ^= 1; return b },
+			"h0 e7 ev1004 [1000,1003)@512-924 break2@1024 [1004,1011)@1536-3000",
+		},
+		{
+			"header bad in the middle", func(b []byte) []byte { b[1030] ^= 1; return b },
+			"h0 e7 ev1004 [1000,1003)@512-924 break1@924 [1004,1011)@1536-3000",
+		},
+		{
+			"sector lost in the middle", func(b []byte) []byte { zeros(b, 1024, 1536); return b },
+			"h0 e7 ev1004 [1000,1003)@512-924 break1@924 [1004,1011)@1536-3000",
+		},
+		{
+			"first batch damaged", func(b []byte) []byte { b[700] ^= 1; return b },
+			"h0 e7 ev1004 head2@512 [1003,1011)@1024-3000",
+		},
+		{
+			"first batch lost", func(b []byte) []byte { zeros(b, 512, 1024); return b },
+			"h0 e7 ev1004 head1@512 [1003,1011)@1024-3000",
+		},
+		{
+			"payload bad, the next batch not at a sector", func(b []byte) []byte { b[1660] ^= 1; return b },
+			"h0 e7 ev1004 [1000,1004)@512-1146 break2@1536 [1006,1011)@1688-3000",
+		},
+		{
+			"all payloads bad", func(b []byte) []byte { b[700] ^= 1; b[1140] ^= 1; b[1660] ^= 1; b[2500] ^= 1; return b },
+			"h0 e0 ev1004 tail head2@512",
+		},
 		{"header damaged", func(b []byte) []byte { b[3] ^= 1; return b }, "h1 e7 ev1004 " + whole},
 		{"header damaged and all batches", func(b []byte) []byte {
 			for p := range b {
@@ -60,8 +82,10 @@ func TestScanVerdicts(t *testing.T) {
 			}
 			return b
 		}, "h1 e0 ev0 tail head1@512"},
-		{"garbage behind", func(b []byte) []byte { return append(b, 0, 0, 1) },
-			"h0 e7 ev1004 tail [1000,1011)@512-3000 break1@3000"},
+		{
+			"garbage behind", func(b []byte) []byte { return append(b, 0, 0, 1) },
+			"h0 e7 ev1004 tail [1000,1011)@512-3000 break1@3000",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := spell(m.scan(t, c.edit(clone(m.data)), true)); got != c.want {
