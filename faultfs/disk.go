@@ -49,27 +49,10 @@ type Params struct {
 	LogDir   bool   // the log directory exists, durably
 }
 
-// arm is one fault waiting for its call.
-type arm struct {
-	op     Op
-	fault  Fault
-	skip   int
-	suffix string
-}
-
-// Rates is how often a call of each class meets a fault, in 1/65,536. The fault is drawn evenly
-// from those that are switched on and can strike that class.
-type Rates [OpCount]uint16
-
 // Disk is one simulated disk with one log directory. It belongs to one goroutine.
 type Disk struct {
-	rand   Rand
-	faults FaultSet
-	marks  FaultSet
-	rates  Rates
-	arms   []arm
-	active bool // any arm or rate is set: the only test a faultless call makes
-
+	Injector
+	marks    FaultSet
 	readOnly bool // a failed sync made the file system read-only
 	capacity int64
 	used     int64
@@ -141,47 +124,15 @@ func (d *Disk) Reset(p Params) {
 // other by Lock only.
 func (d *Disk) FS(process int) *FS { return &d.fs[process] }
 
-// Seed restarts the stream that all draws inside calls come from.
-func (d *Disk) Seed(seed uint64) { d.rand.Seed(seed) }
-
-// SetFaults switches faults on, and all others off: for rates and for what a power loss does.
-func (d *Disk) SetFaults(s FaultSet) { d.faults = s }
-
-// Faults returns the faults that are switched on.
-func (d *Disk) Faults() FaultSet { return d.faults }
-
-// SetRates makes calls meet faults at random; all zero turns that off.
-func (d *Disk) SetRates(r *Rates) {
-	d.rates = *r
-	d.activate()
-}
-
 // SetCapacity changes the size of the disk in bytes; 0 is unlimited. Less than what is used means
 // full.
 func (d *Disk) SetCapacity(bytes int64) { d.capacity = bytes }
 
-// FailNext makes the next call of a class meet a fault. It panics if the fault cannot strike it.
-func (d *Disk) FailNext(op Op, f Fault) { d.Arm(op, f, 0, "") }
-
-// Arm makes a call meet a fault: the one after the next skip calls of that class on names that end
-// in suffix (directories have the names that SyncDir takes). It panics if the fault cannot strike
-// such a call.
-func (d *Disk) Arm(op Op, f Fault, skip int, suffix string) {
-	check(callFaults[op].Has(f), "faultfs: this fault cannot strike this call")
-	d.arms = append(d.arms, arm{op, f, skip, suffix})
-	d.activate()
-}
-
-// Armed returns how many arms have not struck yet.
-func (d *Disk) Armed() int { return len(d.arms) }
-
 // Heal ends all faults to come: arms, rates, a read-only file system. Damage done stays, as do
 // the switches, which only a power loss reads then.
 func (d *Disk) Heal() {
-	d.arms = d.arms[:0]
-	d.rates = Rates{}
+	d.Injector.Heal()
 	d.readOnly = false
-	d.active = false
 }
 
 // ReadOnly reports whether a failed sync made the file system read-only.
@@ -190,13 +141,6 @@ func (d *Disk) ReadOnly() bool { return d.readOnly }
 // Marks returns the faults that took effect since Reset.
 func (d *Disk) Marks() FaultSet { return d.marks }
 
-func (d *Disk) activate() {
-	d.active = len(d.arms) > 0
-	for _, r := range d.rates {
-		d.active = d.active || r != 0
-	}
-}
-
 func (d *Disk) mark(f Fault) { d.marks |= f.Bit() }
 
 // inject records that a fault took effect and ends in an error that the caller sees.
@@ -204,33 +148,6 @@ func (d *Disk) inject(f Fault, err error) error {
 	d.mark(f)
 	d.counts.Injected++
 	return err
-}
-
-// draw returns the fault that strikes this call, if any.
-func (d *Disk) draw(op Op, name string) Fault {
-	for i := range d.arms {
-		a := &d.arms[i]
-		if a.op != op || !hasSuffix(name, a.suffix) {
-			continue
-		}
-		if a.skip > 0 {
-			a.skip--
-			continue
-		}
-		f := a.fault
-		d.arms = append(d.arms[:i], d.arms[i+1:]...)
-		d.activate()
-		return f
-	}
-	rate := d.rates[op]
-	if rate == 0 || !d.rand.Chance(rate) {
-		return NoFault
-	}
-	set := callFaults[op] & d.faults
-	if set == 0 {
-		return NoFault
-	}
-	return set.pick(int(d.rand.Below(uint64(set.Len()))))
 }
 
 // refuse returns the error of a fault that stops a call before it has an effect, else nil.
@@ -259,10 +176,6 @@ func (d *Disk) room(n int64) int64 {
 	}
 	d.mark(D13Capacity)
 	return max(0, d.capacity-d.used)
-}
-
-func hasSuffix(s, suffix string) bool {
-	return len(s) >= len(suffix) && s[len(s)-len(suffix):] == suffix
 }
 
 // check panics on a broken invariant of this package or a misuse by its caller.

@@ -49,7 +49,7 @@ func (f *FS) enter(op Op, name string) (Fault, error) {
 	if !f.d.active {
 		return NoFault, nil
 	}
-	return f.d.draw(op, name), nil
+	return f.d.Draw(op, name), nil
 }
 
 // die ends the process in this call, which may still be half done.
