@@ -244,6 +244,9 @@ func (r *reconciler) gap(o Offset, epoch Epoch) (next Offset, more bool) {
 	p := r.p
 	at := r.suspect(o, epoch)
 	if at >= 0 && p.Files[at].quick() {
+		if o >= p.Evidence && p.Files[at].Info.Sealed {
+			return 0, false // a footer ends its file, and it ends below evidence: nothing follows
+		}
 		p.Files[at].rescan, r.again = true, true
 		return 0, false
 	}
