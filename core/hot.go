@@ -338,5 +338,7 @@ func (l *Log) hotDeadline(d *deadline) {
 	if l.frontier > s.lastSavedFrontier() && t.cohorts.len() == 0 {
 		d.add(max(t.lastActivity+l.cfg.IdleSave, s.retryAt))
 	}
-	d.add(l.keep.nextCheck)
+	if l.retains() {
+		d.add(l.keep.nextCheck)
+	}
 }

@@ -94,18 +94,21 @@ func trimLineage(lineage []segment.Lineage, start Offset) []segment.Lineage {
 
 // tickRetention checks the limits on their own timer, never on an append.
 func (l *Log) tickRetention(now Now) {
-	if now.Mono < l.keep.nextCheck {
+	if now.Mono < l.keep.nextCheck || !l.retains() {
 		return
 	}
 	l.keep.nextCheck = now.Mono + l.cfg.RetentionCheckInterval
 	bytesMax := tighter(l.cfg.RetentionBytes, l.cfg.LocalRetentionBytes)
 	ageMax := tighter(l.cfg.RetentionAge, l.cfg.LocalRetentionAge)
-	if bytesMax == Unlimited && ageMax == Unlimited {
-		return
-	}
 	if to := l.retentionTarget(now, bytesMax, ageMax); to > l.keep.want && to > l.start {
 		l.keep.want = to
 	}
+}
+
+// retains reports whether any limit is set.
+func (l *Log) retains() bool {
+	return l.cfg.RetentionBytes != Unlimited || l.cfg.LocalRetentionBytes != Unlimited ||
+		l.cfg.RetentionAge != Unlimited || l.cfg.LocalRetentionAge != Unlimited
 }
 
 // tighter returns the lesser limit.
