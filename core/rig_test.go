@@ -184,16 +184,23 @@ func (r *rig) read(from core.Offset) []uint64 {
 // errStuck says that a reader went round and round.
 var errStuck = errors.New("the reader does not get on")
 
-// readUntil returns the records from an offset on, up to the first error. A batch of several
+// readUntil returns the records from an offset on, up to the first error.
+func (r *rig) readUntil(from core.Offset) ([]uint64, error) { return r.readSome(from, 1<<30) }
+
+// readSome returns about n records from an offset on, up to the first error. A batch of several
 // records holds the number of the first one; the others follow it.
-func (r *rig) readUntil(from core.Offset) ([]uint64, error) {
+func (r *rig) readSome(from core.Offset, n int) ([]uint64, error) {
 	r.got = r.got[:0]
 	r.log.FillView(&r.view)
 	r.cursor.Reset(core.Position{Offset: from})
 	defer r.handle.Close()
 	next := from
+	bytes := 64 << 10
+	if n == 1 {
+		bytes = 512
+	}
 	for range 100000 {
-		f, err := r.cursor.Next(&r.view, r.log.Committed(), 64<<10)
+		f, err := r.cursor.Next(&r.view, r.log.Committed(), bytes)
 		if f == nil {
 			return r.got, err
 		}
@@ -209,6 +216,9 @@ func (r *rig) readUntil(from core.Offset) ([]uint64, error) {
 				r.got = append(r.got, first+uint64(k-b.Base))
 			}
 			next = b.End()
+		}
+		if len(r.got) >= n {
+			return r.got, nil
 		}
 	}
 	return r.got, errStuck
