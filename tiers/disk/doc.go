@@ -9,7 +9,8 @@
 //	Rollback   truncate | sync
 //	Seal       write footer, truncate | sync
 //	Sync       sync
-//	SaveSuper  fresh: (make directory) write tmp | sync | rename | sync directory | (sync parent)
+//	SaveSuper  new log first: make directory | sync parent
+//	           fresh: write tmp | sync | rename | sync directory
 //	           in place: write | sync
 //	Replace    copy into tmp | sync | rename | sync directory
 //	SaveIndex  derive into tmp | sync | rename | sync directory
