@@ -197,7 +197,7 @@ func (r *rig) readSome(from core.Offset, n int) ([]uint64, error) {
 	next := from
 	bytes := 64 << 10
 	if n == 1 {
-		bytes = 512
+		bytes = 4096
 	}
 	for range 100000 {
 		f, err := r.cursor.Next(&r.view, r.log.Committed(), bytes)
