@@ -84,6 +84,9 @@ func (l *Log) nextBoot(now Now) Effect {
 		f := &b.plan.Files[b.at]
 		b.scan.File, b.scan.LogID = f.Entry, l.id
 		b.scan.SectorBytes = int(l.super.state.SectorBytes)
+		if b.step == bootIdentify { // no superblock says
+			b.scan.SectorBytes = l.cfg.SectorBytes
+		}
 		b.scan.Lineage = l.super.state.Lineage
 		b.scan.Whole = b.step == bootRescan || l.cfg.VerifyAllOnOpen
 		return &b.scan

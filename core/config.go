@@ -57,6 +57,13 @@ func DefaultConfig() Config {
 	}
 }
 
+// Upper bounds, so that no sum of a reading of the clock or of positions with a configured value
+// overflows: 36 years, 1 TiB.
+const (
+	timeMax  Time = 1 << 60
+	bytesMax      = 1 << 40
+)
+
 // Validate names the first key whose value cannot work.
 func (c *Config) Validate() error {
 	bad := func(key string, value any, want string) error {
@@ -66,26 +73,26 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Sync > segment.NoSync:
 		return bad("fsync_mode", c.Sync, "on_commit, periodic or none")
-	case c.SyncInterval < 1_000_000:
-		return bad("fsync_interval_ms", c.SyncInterval, "at least 1 ms")
+	case c.SyncInterval < 1_000_000 || c.SyncInterval > timeMax:
+		return bad("fsync_interval_ms", c.SyncInterval, "1 ms to 36 years")
 	case c.SectorBytes < 512 || c.SectorBytes > 4096 || c.SectorBytes&(c.SectorBytes-1) != 0:
 		return bad("sector_bytes", c.SectorBytes, "a power of two in 512..4096")
-	case c.SegmentBytes < 2*int64(c.SectorBytes) || c.SegmentBytes > 1<<40:
+	case c.SegmentBytes < 2*int64(c.SectorBytes) || c.SegmentBytes > bytesMax:
 		return bad("segment_bytes", c.SegmentBytes, "two sectors up to 1 TiB")
 	case c.IndexSpacingBytes < 1 || c.IndexSpacingBytes > 1<<30:
 		return bad("index_spacing_bytes", c.IndexSpacingBytes, "1 byte to 1 GiB")
 	case c.MaxBatchBytes < 1 || c.MaxBatchBytes > 1<<30:
 		return bad("max_batch_bytes", c.MaxBatchBytes, "1 byte to 1 GiB")
-	case c.PendingBytes < c.MaxBatchBytes:
-		return bad("pending_bytes", c.PendingBytes, "at least max_batch_bytes")
+	case c.PendingBytes < c.MaxBatchBytes || c.PendingBytes > bytesMax:
+		return bad("pending_bytes", c.PendingBytes, "at least max_batch_bytes, at most 1 TiB")
 	case c.MinFreeBytes < 0:
 		return bad("min_free_bytes", c.MinFreeBytes, "0 or more")
-	case c.Preallocate && c.PrepareBytes < int64(c.SectorBytes):
-		return bad("prepare_bytes", c.PrepareBytes, "at least a sector")
-	case c.IdleSave < 0:
-		return bad("idle_save", c.IdleSave, "0 or more")
-	case c.SegmentAge != Unlimited && c.SegmentAge <= 0:
-		return bad("segment_age", c.SegmentAge, "above 0, or -1 for unlimited")
+	case c.Preallocate && (c.PrepareBytes < int64(c.SectorBytes) || c.PrepareBytes > bytesMax):
+		return bad("prepare_bytes", c.PrepareBytes, "a sector up to 1 TiB")
+	case c.IdleSave < 0 || c.IdleSave > timeMax:
+		return bad("idle_save", c.IdleSave, "0 up to 36 years")
+	case c.SegmentAge != Unlimited && (c.SegmentAge <= 0 || c.SegmentAge > timeMax):
+		return bad("segment_age", c.SegmentAge, "above 0 up to 36 years, or -1 for unlimited")
 	case !limit(c.RetentionBytes):
 		return bad("retention_bytes", c.RetentionBytes, "above 0, or -1 for unlimited")
 	case !limit(c.RetentionAge):
@@ -94,8 +101,8 @@ func (c *Config) Validate() error {
 		return bad("local_retention_bytes", c.LocalRetentionBytes, "above 0, or -1 for unlimited")
 	case !limit(c.LocalRetentionAge):
 		return bad("local_retention_age", c.LocalRetentionAge, "above 0, or -1 for unlimited")
-	case c.RetentionCheckInterval <= 0:
-		return bad("retention_check_interval", c.RetentionCheckInterval, "above 0")
+	case c.RetentionCheckInterval <= 0 || c.RetentionCheckInterval > timeMax:
+		return bad("retention_check_interval", c.RetentionCheckInterval, "above 0 up to 36 years")
 	case c.ProducersMax < 1:
 		return bad("producers_max", c.ProducersMax, "1 or more")
 	}

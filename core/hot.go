@@ -271,9 +271,14 @@ func (l *Log) onSaveSuper(now Now, e *SaveSuper, err error) {
 	l.moveStart()
 }
 
+// closeUnclean gives the close up. Appends that still wait for their turn end with it; with a Tail
+// effect in flight, at its completion.
 func (l *Log) closeUnclean(err error) {
 	l.mark(MarkCloseUnclean)
 	l.phase, l.err = Closed, err
+	if l.flight[Tail] == nil {
+		l.resolveAll(ErrUnknown, ErrClosed)
+	}
 }
 
 func (l *Log) onPrepare(now Now, e *Prepare, err error) {

@@ -80,6 +80,7 @@ func (r *reconciler) claimEpoch() {
 	}
 	for i := range p.Files {
 		f := &p.Files[i]
+		top = max(top, f.Info.Epoch)
 		if f.Info.Verdict == segment.HeaderGood {
 			top = max(top, f.Entry.ID.Owner())
 		}
@@ -89,11 +90,12 @@ func (r *reconciler) claimEpoch() {
 			return
 		}
 	}
-	p.Epoch = top + 1
-	if p.Epoch >= segment.EpochMax {
+	if top >= segment.EpochMax-1 {
 		p.refusal = RefusedError{Why: "its epochs are used up", Next: "copy its records into a new log"}
 		p.Refused = &p.refusal
+		return
 	}
+	p.Epoch = top + 1
 }
 
 // gatherEvidence finds the greatest proven offset: the superblock's frontier and every placement
@@ -250,6 +252,9 @@ func (r *reconciler) gap(o Offset, epoch Epoch) (next Offset, more bool) {
 		p.Files[at].rescan, r.again = true, true
 		return 0, false
 	}
+	if o < p.Start {
+		return r.skip(o), true
+	}
 	if o < p.Evidence {
 		return r.damage(o, at)
 	}
@@ -274,6 +279,15 @@ func (r *reconciler) gap(o Offset, epoch Epoch) (next Offset, more bool) {
 		r.torn(at, pos)
 	}
 	return 0, false
+}
+
+// skip goes on behind a span below Start that nothing serves: whoever trimmed gave it up. What lies
+// before it goes as well, because extents are dense.
+func (r *reconciler) skip(o Offset) (next Offset) {
+	p := r.p
+	p.HotStart = min(r.nextServed(o), p.Start)
+	p.Extents = p.Extents[:0]
+	return p.HotStart
 }
 
 func (r *reconciler) syncMode(f *PlanFile) segment.SyncMode {
@@ -493,7 +507,7 @@ func (r *reconciler) fate(f *PlanFile) Fate {
 	case f.Info.Verdict == segment.HeaderMisnamed:
 		r.marks.Add(MarkQuarantine)
 		return FateQuarantine
-	case !f.batches() && (f.Entry.Base >= p.End || !f.Info.Tail):
+	case !f.batches() && (f.Entry.Base >= p.End && !r.cfg.Repair || !f.Info.Tail):
 		r.marks.Add(MarkUnfinished)
 		return FateUnfinished
 	case !f.batches():

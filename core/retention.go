@@ -138,9 +138,8 @@ func (l *Log) retentionTarget(now Now, bytesMax, ageMax int64) Offset {
 			break
 		}
 		f := l.fileOf(x.Segment)
-		if f == nil { // damaged span without a file
-			target = x.End
-			continue
+		if f == nil {
+			continue // damaged: it goes with what follows it, never by itself
 		}
 		tooBig := bytesMax != Unlimited && total > bytesMax
 		tooOld := ageMax != Unlimited && now.Wall-f.ageFrom > ageMax
