@@ -68,7 +68,7 @@ func (p *producers) look(b Producer, records uint32) (first, end Offset, v produ
 		}
 		return 0, 0, producerNext
 	}
-	for j := range int(s.Count) {
+	for j := int(s.Count) - 1; j >= 0; j-- { // newest first: a batch sent again while forgotten is there twice
 		if o := &s.Batches[j]; o.Sequence == b.Sequence && o.Records == records {
 			return o.Base, o.Base + Offset(records), producerDuplicate
 		}
