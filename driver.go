@@ -72,12 +72,11 @@ func (l *Log) dispatch(now core.Now, id core.Lane) {
 	}
 }
 
-// next takes an effect from the core. At a cut it counts who joined.
+// next takes an effect from the core. At a cut nobody has joined the next commit yet.
 func (l *Log) next(now core.Now, id core.Lane) core.Effect {
 	e := l.core.Next(now, id)
 	if _, ok := e.(*core.Commit); ok {
-		joined := l.gathering.Swap(0)
-		l.expected.Store(max(joined, l.expected.Load()*3/4))
+		l.flying = l.gathering.Swap(0)
 	}
 	return e
 }
@@ -196,6 +195,7 @@ func (l *Log) lead(e core.Effect, own *cohort) bool {
 		err := l.store.Run(e)
 		now := l.enter()
 		l.core.Complete(now, e, err)
+		l.expected.Store(l.flying + l.gathering.Load())
 		wake := l.cohorts.resolve(l.core)
 		if own != nil && own.resolved {
 			l.passOn(now, wake)
@@ -240,14 +240,23 @@ func (l *Log) yieldTail(now core.Now) {
 	l.settle(now)
 }
 
-// gatherYields bounds how often the processor is yielded before a cut.
-const gatherYields = 4
+// A cut waits while writers keep joining: it is made after so many yields of the processor in a row
+// without one, and after so many in all.
+const (
+	gatherIdle  = 16
+	gatherTotal = 256
+)
 
-// gather lets writers join the next commit: as many as joined the last one are likely to come.
+// gather lets writers join the next commit: as many as waited during the last one are likely to
+// come. A lone writer waits for nobody.
 func (l *Log) gather() {
-	want := l.expected.Load()
-	for i := 0; i < gatherYields && l.gathering.Load() < want; i++ {
+	want, have := l.expected.Load(), l.gathering.Load()
+	for idle, total := 0, 0; have < want && idle < gatherIdle && total < gatherTotal; total++ {
 		runtime.Gosched()
+		now := l.gathering.Load()
+		if idle++; now > have {
+			have, idle = now, 0
+		}
 	}
 }
 

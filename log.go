@@ -36,12 +36,13 @@ type Log struct {
 	shut      atomic.Bool // Close has begun: readers end
 
 	gathering atomic.Int32 // batches that joined since the last cut
-	expected  atomic.Int32 // batches that joined before it
+	expected  atomic.Int32 // batches that waited when the last commit ended: in it, and for the next
 
 	mu      sync.Mutex // guards the core and everything below
 	core    *core.Log
 	lanes   [core.LaneCount]lane
 	cohorts cohorts
+	flying  int32 // batches of the commit in flight
 	phase   core.Phase
 	moved   chan struct{} // made by whoever waits; closed when watermarks, view or phase change
 	timer   *time.Timer

@@ -14,11 +14,11 @@ import (
 // ReadOptions configure a Reader. The zero value of every field is its default.
 type ReadOptions struct {
 	// Bytes is about how much is read ahead, and with that the memory of the reader; default
-	// 256 KiB. A batch longer than that is still read whole.
+	// 128 KiB. A batch longer than that is still read whole.
 	Bytes int
 }
 
-const readBytes = 256 << 10
+const readBytes = 128 << 10
 
 // BatchView is one verified batch, as a reader hands it out: valid until the reader's next step.
 type BatchView struct {

@@ -1,0 +1,168 @@
+package varve_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"varve"
+)
+
+func benchLog(b *testing.B, o varve.Options) *varve.Log {
+	b.Helper()
+	o.MinFreeBytes = -1
+	l, err := varve.Open(b.Context(), b.TempDir(), o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := l.Close(context.Background()); err != nil {
+			b.Error(err)
+		}
+	})
+	return l
+}
+
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return time.Duration(syscall.TimevalToNsec(syscall.Timeval(u.Utime)) + syscall.TimevalToNsec(syscall.Timeval(u.Stime)))
+}
+
+// BenchmarkCommit: writers that wait for their own ack, records of 128 B, on_commit (G2 - G5).
+func BenchmarkCommit(b *testing.B) {
+	for _, writers := range []int{1, 8, 64, 256} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			l := benchLog(b, varve.Options{})
+			before, cpu := l.Stats(), cpuTime()
+			b.ReportAllocs()
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for w := range writers {
+				n := b.N / writers
+				if w < b.N%writers {
+					n++
+				}
+				wg.Go(func() {
+					r := varve.Record{Value: make([]byte, 128)}
+					for range n {
+						if _, err := l.Append(context.Background(), r); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			b.StopTimer()
+			after := l.Stats()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+			b.ReportMetric(float64(after.CommitRecords-before.CommitRecords)/float64(after.Commits-before.Commits), "records/commit")
+			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/1e3/float64(b.N), "cpu-us/record")
+		})
+	}
+}
+
+// BenchmarkRawSync is the ceiling: pwrite and fdatasync over written blocks.
+func BenchmarkRawSync(b *testing.B) {
+	for _, size := range []int{512, 16 << 10} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			f, err := os.Create(b.TempDir() + "/raw")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer f.Close()
+			if _, err := f.Write(make([]byte, 32<<20)); err != nil {
+				b.Fatal(err)
+			}
+			_ = f.Sync()
+			buf, pos := make([]byte, size), int64(0)
+			b.ResetTimer()
+			for range b.N {
+				if _, err := f.WriteAt(buf, pos); err != nil {
+					b.Fatal(err)
+				}
+				if err := unix.Fdatasync(int(f.Fd())); err != nil {
+					b.Fatal(err)
+				}
+				pos = (pos + int64(size)) % (32 << 20)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "syncs/s")
+		})
+	}
+}
+
+// BenchmarkBatchesNotSynced: batches of 100 records of 128 B, one caller, none (G7).
+func BenchmarkBatchesNotSynced(b *testing.B) {
+	l := benchLog(b, varve.Options{Fsync: varve.None})
+	recs := make([]varve.Record, 100)
+	for i := range recs {
+		recs[i].Value = make([]byte, 128)
+	}
+	cpu := cpuTime()
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		if _, err := l.Append(context.Background(), recs...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(100*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+	b.ReportMetric(100*float64(b.N)/(cpuTime()-cpu).Seconds(), "records/cpu-s")
+}
+
+// BenchmarkAppendAsync: single records of 128 B, not synced, not waited for (G7).
+func BenchmarkAppendAsync(b *testing.B) {
+	l := benchLog(b, varve.Options{Fsync: varve.None})
+	r := varve.Record{Value: make([]byte, 128)}
+	cpu := cpuTime()
+	b.ReportAllocs()
+	b.ResetTimer()
+	var last varve.Pending
+	for range b.N {
+		for {
+			p, err := l.AppendAsync(r)
+			if err == nil {
+				last = p
+				break
+			}
+			if !errors.Is(err, varve.ErrOverloaded) {
+				b.Fatal(err)
+			}
+			if _, err := last.Wait(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	if _, err := last.Wait(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+	b.ReportMetric(float64(b.N)/(cpuTime()-cpu).Seconds(), "records/cpu-s")
+}
+
+// BenchmarkMiBBatches: on_commit, against the bandwidth of a growing file (G6).
+func BenchmarkMiBBatches(b *testing.B) {
+	l := benchLog(b, varve.Options{NoPreallocate: true})
+	v := varve.EncodeRecords(nil, varve.Record{Value: make([]byte, 1<<20-64)})
+	b.SetBytes(1 << 20)
+	b.ResetTimer()
+	for range b.N {
+		p, err := l.AppendBatch(v)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := p.Wait(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

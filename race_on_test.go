@@ -1,0 +1,5 @@
+//go:build race
+
+package varve_test
+
+const raceEnabled = true

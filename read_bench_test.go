@@ -1,0 +1,73 @@
+package varve_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"varve"
+)
+
+// readLog is a log of about a size, in batches of 100 records.
+func readLog(b *testing.B, record, bytes int) (*varve.Log, int64) {
+	b.Helper()
+	l := benchLog(b, varve.Options{Fsync: varve.None, SegmentBytes: 64 << 20})
+	recs := make([]varve.Record, 100)
+	for i := range recs {
+		recs[i].Value = make([]byte, record)
+	}
+	total := int64(bytes / record / 100)
+	for range total {
+		if _, err := l.Append(context.Background(), recs...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return l, 100 * total
+}
+
+// BenchmarkRead: sequential verified read through Records, from the page cache (G8).
+func BenchmarkRead(b *testing.B) {
+	for _, size := range []int{128, 1024} {
+		b.Run(fmt.Sprintf("record=%d", size), func(b *testing.B) {
+			l, total := readLog(b, size, 128<<20)
+			b.ReportAllocs()
+			b.SetBytes(int64(size) * total)
+			cpu := cpuTime()
+			b.ResetTimer()
+			n := int64(0)
+			for range b.N {
+				for _, err := range l.Records(context.Background(), varve.Position{}) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					n++
+				}
+			}
+			b.StopTimer()
+			if n != total*int64(b.N) {
+				b.Fatalf("read %d records", n)
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "records/s")
+			b.ReportMetric(float64(n)/(cpuTime()-cpu).Seconds(), "records/cpu-s")
+		})
+	}
+}
+
+// BenchmarkReadBatches: the same through a Reader, without decoding records.
+func BenchmarkReadBatches(b *testing.B) {
+	l, total := readLog(b, 1024, 128<<20)
+	b.SetBytes(1024 * total)
+	b.ResetTimer()
+	for range b.N {
+		r := l.NewReader(varve.Position{}, varve.ReadOptions{})
+		n := int64(0)
+		for n < total {
+			v, ok, err := r.Poll()
+			if !ok || err != nil {
+				b.Fatal(ok, err)
+			}
+			n += int64(v.Records)
+		}
+		_ = r.Close()
+	}
+}
