@@ -159,11 +159,15 @@ func (s *Scanner) footerAt(q int64) (bool, error) {
 	return l.goodBlock(b, entryMagic, 0, int(n), entryBytes), nil
 }
 
-// zeroSector reports whether any sector that a batch [pos, end) touches, padding included, is all
-// zero: such a sector was never written.
+// deviceSector is what a device writes whole or not at all, whatever sector size the log keeps to.
+const deviceSector = 512
+
+// zeroSector reports whether any device sector that a batch [pos, end) touches, padding included,
+// is all zero: such a sector was never written. With a larger sector size of the log, only one of
+// the device sectors in it may be missing.
 func (s *Scanner) zeroSector(pos, end int64) (bool, error) {
-	for at := pos &^ (s.sector - 1); at < end; at += s.sector {
-		b, err := s.w.bytes(at, min(s.sector, s.w.size-at))
+	for at := pos &^ (deviceSector - 1); at < end; at += deviceSector {
+		b, err := s.w.bytes(at, min(deviceSector, s.w.size-at))
 		if err != nil {
 			return false, err
 		}
