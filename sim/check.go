@@ -51,7 +51,8 @@ func (w *World) audit() {
 			if !w.disk.Marks().Has(faultfs.D14ReadBad) {
 				w.fail("K3", "an audit could not read: "+err.Error())
 			}
-			break
+			_ = w.auditor.handle.Close()
+			return // with a sector unreadable for good
 		}
 		for b, ok := c.Batch(); ok; b, ok = c.Batch() {
 			next = w.auditBatch(&b, next)
@@ -83,10 +84,14 @@ func (w *World) auditDamage(err error, next core.Offset) core.Offset {
 		w.fail("K3", "an audit met an error: "+err.Error())
 		return -1
 	}
+	if w.Trace != nil {
+		w.say("audit: %v", err)
+	}
 	end := corrupt.End
 	if end <= next || end > w.log.Committed() {
-		end = w.log.Committed()
+		end = next + 1 // how far it reaches is not known: look behind each record
 	}
+	w.wildDamage()
 	w.check.AuditDamage(w.clock.mono, next, end)
 	return end
 }
@@ -239,7 +244,7 @@ func (w *World) decodeImages() {
 		if wrong != "" {
 			continue
 		}
-		it := walk{d: &w.decoder, f: &f, b: m.Kernel, pos: f.sector, base: f.base, chain: f.crc}
+		it := walk{d: &w.decoder, f: f, b: m.Kernel, pos: f.sector, base: f.base, chain: f.crc}
 		for it.next() {
 			w.foundBatch(&it.x, start, end, found)
 		}
@@ -249,6 +254,7 @@ func (w *World) decodeImages() {
 			w.fail("K22", "an independent decoder does not find a record that the device holds")
 			if w.Trace != nil {
 				w.say("offset %d of [%d, %d) is in no file", start+int64(i), start, end)
+				w.sayImages()
 			}
 			return
 		}
@@ -292,29 +298,47 @@ func (w *World) rot(e *Event) {
 		}
 		if end > first {
 			w.check.DamageInjected(w.clock.mono, first, end, end > w.evidence)
+			w.tainted = 0
+			if n := len(w.places); n > 0 && w.places[n-1].end == end {
+				w.tainted = w.places[n-1].segment
+			}
 		}
 	}
 }
 
-// recordsAt returns the records whose bytes lie at a position of a file, none if it is padding, a
-// footer or no segment. It also finds the greatest frontier on the device.
+// recordsAt returns the records that damage at a position of a file takes with it, none if it is
+// padding, a footer or no segment: the batch there, and those behind it up to the next one that
+// begins at a sector boundary. It also finds the greatest frontier on the device.
 func (w *World) recordsAt(m *faultfs.Image, pos int64) (first, end int64) {
 	w.evidence = 0
 	for i := range w.names {
-		b := w.names[i].Device
-		f, wrong := w.decoder.header(b)
-		if wrong != "" {
-			continue
-		}
-		it := walk{d: &w.decoder, f: &f, b: b, pos: f.sector, base: f.base, chain: f.crc}
-		for it.next() {
+		it, ok := w.walkImage(&w.names[i], w.names[i].Device)
+		for ok && (it.next() || it.resync()) {
 			w.evidence = max(w.evidence, it.x.frontier)
-			if w.names[i].Name == m.Name && it.x.pos <= pos && pos < it.pos {
-				first, end = it.x.base, it.x.end
-			}
+		}
+	}
+	it, ok := w.walkImage(m, m.Kernel)
+	for ok && (it.next() || it.resync()) {
+		switch {
+		case it.x.pos <= pos && pos < it.pos:
+			first, end = it.x.base, it.x.end
+		case end == it.x.base && end > first && it.x.pos%it.f.sector != 0:
+			end = it.x.end
 		}
 	}
 	return first, end
+}
+
+// walkImage begins a walk through a segment file; false if it is none.
+func (w *World) walkImage(m *faultfs.Image, b []byte) (walk, bool) {
+	f, wrong := w.decoder.header(b)
+	if wrong != "" {
+		var ok bool
+		if f, ok = w.decoder.byName(m.Name, int64(w.h.Config[0].SectorBytes)); !ok {
+			return walk{}, false
+		}
+	}
+	return walk{d: &w.decoder, f: f, b: b, pos: f.sector, base: f.base, chain: f.crc}, true
 }
 
 // checkTime judges a look-up by time: every record before the place it names is older.

@@ -104,7 +104,7 @@ func (w *World) happen(e *Event) {
 	case WriteBack:
 		w.disk.WriteBack(&w.dice)
 		if w.h.On(SwBack) && w.rng.Chance(6554) && w.process.faults {
-			w.disk.FailWriteBack(&w.dice)
+			p.ghosts = w.disk.FailWriteBack(&w.dice) || p.ghosts
 		}
 	case Rot:
 		w.rot(e)
@@ -232,6 +232,9 @@ func (w *World) send(id model.OpID, a attempt) {
 		return
 	}
 	t, err := w.log.Append(now, &b)
+	if w.Trace != nil && a.producer > 0 {
+		w.say("append %d of %d: producer %d, epoch %d, sequence %d: %v, %v", id, a.origin, a.producer, a.epoch, a.sequence, t, err)
+	}
 	if err != nil {
 		w.refused(id, err)
 		return

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"strconv"
 )
 
 // This file reads segment files from the byte tables of docs/format.md alone. It shares no code
@@ -42,6 +43,7 @@ type decodedFile struct {
 	sector      int64
 	crc         uint32
 	seed        uint32 // of its placement headers
+	loose       bool   // the header did not verify: epoch and first chain are not known
 }
 
 const (
@@ -77,6 +79,22 @@ func (d *decoder) header(b []byte) (f decodedFile, wrong string) {
 	return f, ""
 }
 
+// byName stands in for a header that does not verify: the name gives base offset and id.
+func (d *decoder) byName(name string, sector int64) (f decodedFile, ok bool) {
+	if len(name) != 41 || name[20] != '-' || name[37:] != ".seg" {
+		return f, false
+	}
+	base, err := strconv.ParseInt(name[:20], 10, 64)
+	id, err2 := strconv.ParseUint(name[21:37], 16, 64)
+	if err != nil || err2 != nil {
+		return f, false
+	}
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], id)
+	return decodedFile{id: id, base: base, sector: sector, loose: true,
+		seed: crc32.Update(d.identity, castagnoli, b[:])}, true
+}
+
 // batch reads the batch at pos. It reports false if none verifies there, headers and payload.
 func (d *decoder) batch(f *decodedFile, b []byte, pos int64) (x decoded, chain, crc uint32, ok bool) {
 	le := binary.LittleEndian
@@ -110,7 +128,7 @@ func (d *decoder) batch(f *decodedFile, b []byte, pos int64) (x decoded, chain, 
 // counter. It ends where none follows.
 type walk struct {
 	d      *decoder
-	f      *decodedFile
+	f      decodedFile
 	b      []byte
 	pos    int64 // after the last batch
 	base   int64
@@ -120,9 +138,12 @@ type walk struct {
 }
 
 func (w *walk) next() bool {
-	x, prev, crc, ok := w.d.batch(w.f, w.b, w.pos)
+	x, prev, crc, ok := w.d.batch(&w.f, w.b, w.pos)
 	if next := (w.pos + w.f.sector - 1) &^ (w.f.sector - 1); !ok && next != w.pos {
-		x, prev, crc, ok = w.d.batch(w.f, w.b, next)
+		x, prev, crc, ok = w.d.batch(&w.f, w.b, next)
+	}
+	if w.f.loose && ok {
+		w.f.loose, w.f.epoch, w.chain = false, x.epoch, prev
 	}
 	if !ok || prev != w.chain || x.base != w.base || x.epoch != w.f.epoch || x.commit < w.commit {
 		return false
@@ -130,4 +151,17 @@ func (w *walk) next() bool {
 	w.x, w.base, w.chain, w.commit = x, x.end, crc, x.commit
 	w.pos = x.pos + placementBytes + identityBytes + int64(len(x.payload))
 	return true
+}
+
+// resync looks behind damage, from each sector boundary on, for a batch to go on with. Batches that
+// begin inside a sector cannot be found behind damage.
+func (w *walk) resync() bool {
+	for pos := (w.pos + w.f.sector) &^ (w.f.sector - 1); pos < int64(len(w.b)); pos += w.f.sector {
+		if x, _, crc, ok := w.d.batch(&w.f, w.b, pos); ok && x.base >= w.base {
+			w.x, w.base, w.chain, w.commit = x, x.end, crc, x.commit
+			w.pos = pos + placementBytes + identityBytes + int64(len(x.payload))
+			return true
+		}
+	}
+	return false
 }

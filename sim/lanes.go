@@ -2,6 +2,7 @@ package sim
 
 import (
 	"varve/core"
+	"varve/core/segment"
 	"varve/faultfs"
 )
 
@@ -70,14 +71,23 @@ func (w *World) step(lane core.Lane) {
 		return
 	}
 	e, err := f.effect, f.err
+	w.syncFailed(f)
 	f.effect = nil
 	w.log.Complete(w.clock.now(), e, err)
+}
+
+// syncFailed tells the checker of a failed sync once the log is told, or dies before that.
+func (w *World) syncFailed(f *flight) {
+	if f.effect != nil && f.err != nil && f.effect.Result().Failed == core.StepSync && w.process.opened {
+		w.check.SyncFailed(w.clock.mono)
+	}
 }
 
 // execute carries out the step at hand, and tells the checker what the disk did.
 func (w *World) execute(f *flight) {
 	e := f.effect
 	stage, sync := e.Result().Stage, syncing(e)
+	w.claimed(e, stage)
 	before, injected := w.fs.Calls(), w.disk.Counts().Injected
 	f.done, f.err = w.store.Step(e)
 	f.executed = true
@@ -94,14 +104,13 @@ func (w *World) execute(f *flight) {
 	}
 	switch {
 	case f.err != nil:
-		if e.Result().Failed == core.StepSync && w.process.opened {
-			w.check.SyncFailed(w.clock.mono)
-		}
 	case sync:
 		w.check.Synced(w.clock.mono, w.process.written)
 	default:
 		if c, ok := e.(*core.Commit); ok {
 			w.process.written, w.process.bytes = c.End, c.Pos+c.Bytes
+			w.taint(c)
+			w.places = append(w.places, place{c.Segment, c.End, c.Pos + c.Bytes})
 		}
 	}
 	if c, ok := e.(*core.Create); ok && f.err == nil && f.done {
@@ -114,6 +123,44 @@ func boolHash(b bool) uint64 {
 		return 1
 	}
 	return 0
+}
+
+// place is where the records of a commit end in their file.
+type place struct {
+	segment segment.ID
+	end     core.Offset
+	pos     int64
+}
+
+// claimed judges that no write touches a sector with bytes that were claimed to be durable: should
+// the sector be damaged by a torn write, they would go with it.
+func (w *World) claimed(e core.Effect, stage int) {
+	c, ok := e.(*core.Commit)
+	if !ok || stage > 0 {
+		return
+	}
+	for len(w.places) > 0 && w.places[0].segment != c.Segment {
+		w.places = w.places[:0]
+	}
+	frontier := w.log.Frontier()
+	for i := len(w.places) - 1; i >= 0; i-- {
+		if p := &w.places[i]; p.end <= frontier {
+			if c.Pos/faultfs.Sector*faultfs.Sector < p.pos {
+				w.fail("sector", "a write touches a sector that holds records claimed to be durable")
+			}
+			return
+		}
+	}
+}
+
+// taint tells the checker of records that are written right behind damaged ones, inside a sector:
+// a reader that cannot follow the batches before finds them no more.
+func (w *World) taint(c *core.Commit) {
+	if c.Segment != w.tainted || c.Pos%int64(w.h.Config[0].SectorBytes) == 0 {
+		w.tainted = 0
+		return
+	}
+	w.check.DamageInjected(w.clock.mono, c.First, c.End, true)
 }
 
 // countCalls judges K24: each step of a commit is one call.

@@ -21,6 +21,7 @@ type process struct {
 	config  int64
 	rescue  bool // the operator opens with allow_damaged and repair_checksum_tail
 	faults  bool // random faults are on
+	ghosts  bool // a write-back failed: the page cache may lose what it shows
 
 	doom     Death
 	recovery [2]int64 // call budgets of the lives to come
@@ -38,6 +39,7 @@ type process struct {
 	wallLow   core.Time
 	injected  uint64 // errors of calls before this life
 	retainAt  int64
+	retries   int
 }
 
 // start begins a life.
@@ -52,6 +54,7 @@ func (w *World) start() {
 	w.res.Lives++
 	w.flights = [core.LaneCount]flight{}
 	w.store.Reset(w.fs)
+	w.view.Version = 1<<64 - 1 // of another log
 	if n := p.recovery[0]; n > 0 && w.stage == stageSafety {
 		w.fs.SetCallBudget(n, w.rng.Next()&1 == 0)
 		p.recovery = [2]int64{p.recovery[1]}
@@ -60,11 +63,11 @@ func (w *World) start() {
 	if w.Trace != nil {
 		w.say("process starts, configuration %d", p.config)
 	}
-	p.up = true
 	if err := w.takeLock(); err != nil {
-		w.couldNotOpen(err)
+		w.noLock(err)
 		return
 	}
+	p.up = true
 	cfg := w.h.Config[p.config]
 	cfg.Nonce = sub(w.h.Seed, uint64(p.life)<<32) | 1
 	if p.rescue {
@@ -75,6 +78,32 @@ func (w *World) start() {
 	}
 	if err := w.log.Reopen(cfg, w.clock.now()); err != nil {
 		w.fail("config", err.Error())
+	}
+}
+
+// noLock ends a life that did not get as far as the log.
+func (w *World) noLock(err error) {
+	p := &w.process
+	if w.Trace != nil {
+		w.say("no lock: %v", err)
+	}
+	w.res.Marks.add(MarkOpenFailed)
+	p.failed++
+	if w.fs.Dead() {
+		w.res.Marks.add(MarkRecoveryCrash)
+	} else {
+		w.judgeOpenError(err)
+	}
+	w.healAfter(p.failed)
+	w.fs.Kill()
+	w.reopenLater()
+}
+
+// healAfter ends the faults once opens have failed again and again: an operator reads the errors.
+func (w *World) healAfter(failed int) {
+	if failed > 4 && w.stage == stageSafety {
+		w.disk.Heal()
+		w.process.faults = false
 	}
 }
 
@@ -126,10 +155,7 @@ func (w *World) couldNotOpen(err error) {
 		w.say("open failed: %v", err)
 	}
 	w.judgeOpenError(err)
-	if p.failed > 4 && w.stage == stageSafety {
-		w.disk.Heal() // an operator who reads the error
-		p.faults = false
-	}
+	w.healAfter(p.failed)
 	w.planExit()
 }
 
@@ -205,8 +231,16 @@ func (w *World) idle() bool {
 func (w *World) opened() {
 	p, l := &w.process, w.log
 	p.opened, p.failed, p.rescue = true, 0, false
+	if w.stage > stageLiveness {
+		w.stage = stageLiveness // an old error came up in the last close: again
+	}
 	p.written, p.recovered, p.start = l.End(), l.End(), l.Start()
 	cfg := &w.h.Config[p.config]
+	if l.Epoch() <= w.epoch && w.disk.Marks()&damage != 0 {
+		w.refuse() // a disk that lies about directories takes the whole log with it
+		return
+	}
+	w.epoch = l.Epoch()
 	w.check.Opened(w.clock.mono, model.Life{
 		Epoch: l.Epoch(), Policy: model.Policy(cfg.Sync), SyncInterval: cfg.SyncInterval,
 		Start: l.Start(), End: l.End(), Committed: l.Committed(),
@@ -319,6 +353,9 @@ func (w *World) crash(e *Event) {
 		w.powerWhileDown()
 	case DeathKillPressure:
 		w.disk.MemoryPressure(&w.dice)
+		if p.ghosts {
+			w.check.Crash(w.clock.mono, model.PowerLoss)
+		}
 	}
 }
 
@@ -359,7 +396,9 @@ func (w *World) die(how Death) {
 	}
 	if how == DeathKillPressure || how == DeathKillPressurePower {
 		w.disk.MemoryPressure(&w.dice)
-		w.check.Crash(w.clock.mono, model.MemoryPressure)
+		if p.ghosts {
+			w.check.Crash(w.clock.mono, model.PowerLoss)
+		}
 		w.res.Marks.add(MarkPressure)
 	}
 	if how != DeathKill && how != DeathPower && how != DeathKillPressure {
@@ -394,8 +433,9 @@ func (w *World) powerWhileDown() {
 // must not matter, and cannot reach the living one.
 func (w *World) stale() {
 	for i := range w.flights {
-		if w.flights[i].effect != nil {
+		if f := &w.flights[i]; f.effect != nil {
 			w.res.Marks.add(MarkStale)
+			w.syncFailed(f)
 		}
 	}
 }

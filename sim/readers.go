@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"varve/core"
+	"varve/faultfs"
 	"varve/model"
 	"varve/tiers/disk"
 )
@@ -50,7 +51,7 @@ func (r *reader) lose(w *World) {
 
 // refreshView takes the log's newest view.
 func (w *World) refreshView() {
-	if w.view.Version != w.log.ViewVersion() || w.view.LogID != w.log.LogID() {
+	if w.view.Version != w.log.ViewVersion() {
 		w.log.FillView(&w.view)
 	}
 }
@@ -126,10 +127,19 @@ func (w *World) fetched(r *reader) {
 		return
 	}
 	r.fetch = nil
+	if w.Trace != nil {
+		w.say("reader %d: fetch of %d from %016x at %d: %d bytes, %v", r.id, f.From, uint64(f.Extent.Segment), f.At, len(f.Buf), err)
+	}
 	w.note(hashRead, uint64(r.id), boolHash(err != nil))
 	if err := r.cursor.Complete(f, err); err != nil {
 		w.res.Marks.add(MarkReadError)
 		r.cursor.Reset(r.pos)
+		if w.stage != stageSafety {
+			r.begun = false
+			if !w.disk.Marks().Has(faultfs.D14ReadBad) {
+				w.fail("K19", "a read fails although all faults are over: "+err.Error())
+			}
+		}
 		return
 	}
 	for b, ok := r.cursor.Batch(); ok; b, ok = r.cursor.Batch() {
@@ -193,9 +203,13 @@ func (w *World) readError(r *reader, err error) {
 		w.res.Marks.add(MarkDiverged)
 		next = core.Position{Offset: max(w.log.Start(), min(diverged.First, w.log.Committed()))}
 	case errors.As(err, &corrupt):
-		w.check.ReadCorrupt(now, r.id, corrupt.Offset)
+		w.wildDamage()
+		if !w.reverted(corrupt.Offset) {
+			w.check.ReadCorrupt(now, r.id, corrupt.Offset)
+		}
 		w.res.Marks.add(MarkReadCorrupt)
 		w.log.Damaged(w.clock.now(), core.Extent{}, err)
+		r.left = min(r.left, 1)
 		next = core.Position{Offset: w.log.Committed()}
 	default:
 		w.fail("K15", "a cursor ended in an error of no kind: "+err.Error())
@@ -215,4 +229,16 @@ func (w *World) findTime(e *Event) {
 	}
 	w.refreshView()
 	w.checkTime(e.A)
+}
+
+// reverted reports whether a sync has failed that the log will hear of only later: what was not
+// proven may be gone from the page cache already.
+func (w *World) reverted(o core.Offset) bool {
+	for i := range w.flights {
+		f := &w.flights[i]
+		if f.effect != nil && f.executed && f.err != nil && f.effect.Result().Failed == core.StepSync {
+			return o >= w.check.ProvenEnd()
+		}
+	}
+	return false
 }

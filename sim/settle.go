@@ -52,6 +52,11 @@ func (w *World) segments() []model.SegmentSpan {
 		s.Seen = w.process.wallLow
 		w.spans = append(w.spans, s)
 	}
+	// A file's age is that of its newest batch, which may be void here and live in a later extent.
+	// Where the clock stepped back that one may be older.
+	for i := len(w.spans) - 2; i >= 0; i-- {
+		w.spans[i].Newest = min(w.spans[i].Newest, w.spans[i+1].Newest)
+	}
 	return w.spans
 }
 
@@ -59,16 +64,22 @@ func (w *World) segments() []model.SegmentSpan {
 func (w *World) retention() {
 	w.process.wallLow = min(w.process.wallLow, w.clock.now().Wall)
 	if r := retentionOf(&w.h.Config[w.process.config]); r != noRetention && w.process.opened {
+		if w.disk.Marks()&damage != 0 {
+			r.Age = -2 // damaged spans go with what lies before them
+		}
+		if w.Trace != nil {
+			w.say("retention may run: wall %d, %+v of %+v", w.clock.now().Wall, r, w.segments())
+		}
 		w.check.RetentionRuns(w.clock.mono, w.clock.now().Wall, r, w.segments())
 	}
 }
 
-// agree compares the log's watermarks with the checker's.
-func (w *World) agree() {
+// startMoved tells the checker of a new Start, before the files below it go.
+func (w *World) startMoved() {
+	p, l := &w.process, w.log
 	if !w.serving() {
 		return
 	}
-	p, l := &w.process, w.log
 	if l.Start() != p.start {
 		w.check.StartMoved(w.clock.mono, l.Start(), w.spans)
 		p.start = l.Start()
@@ -81,7 +92,20 @@ func (w *World) agree() {
 		w.refreshView()
 		w.segments()
 	}
-	w.check.Agree(w.clock.mono, l.Start(), l.End(), l.Committed())
+}
+
+// agree compares the log's watermarks with the checker's.
+func (w *World) agree() {
+	if !w.serving() {
+		return
+	}
+	p, l := &w.process, w.log
+	w.startMoved()
+	end := l.End()
+	if l.Phase() == core.Poisoned {
+		end = w.check.End() // offsets are given out no more; their appends have failed
+	}
+	w.check.Agree(w.clock.mono, l.Start(), end, l.Committed())
 	if !p.judged && l.Phase() == core.Ready && w.idle() {
 		p.judged = true
 		if l.End() == p.recovered && !p.hurt(w) {
@@ -97,7 +121,7 @@ func (w *World) beginLiveness() {
 	w.disk.SetCapacity(0)
 	w.fs.SetCallBudget(-1, false)
 	p := &w.process
-	p.faults, p.recovery = false, [2]int64{}
+	p.faults, p.recovery, p.failed = false, [2]int64{}, 0
 	p.bound = w.clock.mono + livenessBound
 	w.rng.Seed(sub(w.h.Seed, 5))
 	if w.Trace != nil {
@@ -147,6 +171,9 @@ func (w *World) progress() {
 		}
 		w.wantRetained(r)
 	case w.stage == stageRetain && w.clock.mono >= p.retainAt:
+		if w.retainMore() {
+			return
+		}
 		w.check.RetentionDone(w.clock.mono, w.retainWall, retentionOf(&w.h.Config[p.config]), w.retain)
 		w.res.Marks.add(MarkRetained)
 		w.close()
@@ -190,14 +217,39 @@ func (w *World) wantRetained(r model.Retention) {
 	w.retain = append(w.retain[:0], w.segments()...)
 	for i := range w.retain {
 		s := &w.retain[i]
+		if s.End > 0 && s.End <= int64(len(w.walls)) {
+			s.Newest = w.walls[s.End-1]
+		}
 		s.Seen = s.Newest
 		if w.view.Extents[i].Segment.Owner() != w.log.Epoch() {
 			s.Newest, s.Seen = w.retainWall, w.retainWall
 		}
 	}
 	p.retainAt = w.clock.mono + 3*w.h.Config[p.config].RetentionCheckInterval
+	if p.hurt(w) {
+		p.retainAt += 300 * millisecond // what failed is tried again after a while
+	}
 	w.queue.push(entry{at: p.retainAt, kind: wakeTimer, life: p.life})
+	p.retries = 0
 	_ = r
+}
+
+// retainMore gives retention more time while it moves: a step may be slow.
+func (w *World) retainMore() bool {
+	p := &w.process
+	if p.retries == 4 {
+		return false
+	}
+	p.retries++
+	p.retainAt = w.clock.mono + w.h.Config[p.config].RetentionCheckInterval + 50*millisecond
+	w.queue.push(entry{at: p.retainAt, kind: wakeTimer, life: p.life})
+	for i := range w.retain {
+		if s := &w.retain[i]; s.First < w.log.Start() || s.Active {
+			continue
+		}
+		return true
+	}
+	return false
 }
 
 // close begins the last close, after a look at everything.

@@ -44,3 +44,22 @@ func (w *World) describe(e core.Effect, stage int, f *flight) {
 	}
 	w.say("  [lane %d] %s, step %d: %s", e.Lane(), what, stage, state)
 }
+
+// sayImages lists what the decoder finds in each file.
+func (w *World) sayImages() {
+	w.names = w.disk.Images(w.names[:0])
+	for i := range w.names {
+		m := &w.names[i]
+		f, wrong := w.decoder.header(m.Kernel)
+		if wrong != "" {
+			w.say("  %s: %d bytes, %s", m.Name, len(m.Kernel), wrong)
+			continue
+		}
+		it := walk{d: &w.decoder, f: f, b: m.Kernel, pos: f.sector, base: f.base, chain: f.crc}
+		for it.next() {
+			w.say("  %s: [%d, %d) at %d, epoch %d, commit %d, frontier %d, append %d", m.Name, it.x.base, it.x.end,
+				it.x.pos, it.x.epoch, it.x.commit, it.x.frontier, w.identify(it.x.payload, uint32(it.x.end-it.x.base)))
+		}
+		w.say("  %s: %d bytes, batches end at %d", m.Name, len(m.Kernel), it.pos)
+	}
+}
