@@ -35,6 +35,9 @@ func (c *appendCommand) Validate() error {
 	if err := c.settings.Validate(); err != nil {
 		return err
 	}
+	if c.Count == 0 { // lines: the rest does not matter
+		return nil
+	}
 	return validateLoad(c.Count, c.Size, c.Writers, c.Batch, int64(c.MaxBatchBytes))
 }
 
