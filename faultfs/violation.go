@@ -27,6 +27,9 @@ func (d *Disk) Violation() string {
 	return v.what + ": " + v.name + " at byte " + strconv.FormatInt(v.pos, 10)
 }
 
+// Broken returns the rule of Violation alone, which costs nothing; empty if none was broken.
+func (d *Disk) Broken() string { return d.violation.what }
+
 // checkWrite judges a change of segment bytes [off, end). Superblocks, which are written in place
 // by design, and unfinished files are exempt.
 func (d *Disk) checkWrite(fs *FS, n *inode, off, end int64) {
