@@ -62,6 +62,9 @@ func (r *reconciler) measureFiles() {
 		if f.quick() {
 			f.end, f.appendTime = f.Info.Footer.End, f.Info.Footer.AppendTime
 		}
+		if f.lost() {
+			f.end = f.Info.Header.End
+		}
 		for j := range f.Info.Runs {
 			f.end = max(f.end, f.Info.Runs[j].End)
 			f.appendTime = max(f.appendTime, f.Info.Runs[j].AppendTime)
@@ -112,13 +115,20 @@ func (r *reconciler) gatherEvidence() {
 }
 
 // wantsRescans asks for batch by batch verification of files that only a footer vouches for and
-// that reach above evidence: a footer is no evidence.
+// that reach above evidence: a footer is no evidence. The one that reaches farthest comes first: its
+// headers usually prove all the others, so that a crash between two segments does not make an open
+// read the whole log.
 func (r *reconciler) wantsRescans() bool {
+	far := r.p.Evidence
+	at := -1
 	for i := range r.p.Files {
 		f := &r.p.Files[i]
-		if f.usable() && f.quick() && f.Info.Footer.End > r.p.Evidence {
-			f.rescan, r.again = true, true
+		if f.usable() && f.quick() && f.Info.Footer.End > far {
+			at, far = i, f.Info.Footer.End
 		}
+	}
+	if at >= 0 {
+		r.p.Files[at].rescan, r.again = true, true
 	}
 	return r.again
 }

@@ -73,14 +73,29 @@ func (l *Log) moveStart() {
 // Start.
 func (l *Log) dropFiles() {
 	keep := l.files[:0]
-	for _, f := range l.files {
-		if l.extentEnd(f.entry) == 0 && (!f.void || f.end <= l.start) {
+	for i := range l.files {
+		f := l.files[i]
+		if f.entry.Base < l.start && !l.serves(&f) && (!f.void || f.end <= l.start) {
 			l.hot.removeLater(f.entry)
 		} else {
 			keep = append(keep, f)
 		}
 	}
 	l.files = keep
+}
+
+// serves reports whether a file serves any offset still. Extents come in offset order.
+func (l *Log) serves(f *file) bool {
+	for i := range l.extents {
+		x := &l.extents[i]
+		if x.First >= f.end {
+			break
+		}
+		if x.Segment == f.entry.ID {
+			return true
+		}
+	}
+	return false
 }
 
 // trimLineage drops entries that own nothing from Start-1 on.

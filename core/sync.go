@@ -20,6 +20,7 @@ type syncState struct {
 type bound struct {
 	pos int64
 	end Offset
+	at  Time // Mono at which it was written
 }
 
 // cut notes where a Commit starts.
@@ -35,7 +36,7 @@ func (s *syncState) cut(pos, sector int64, synced bool) {
 
 // wrote notes a landed Commit that was not synced.
 func (s *syncState) wrote(now Now, pos int64, end Offset, bytes int64) {
-	*s.bounds.push() = bound{pos, end}
+	*s.bounds.push() = bound{pos, end, max(now.Mono, 1)}
 	s.unsyncedBytes += bytes
 	if s.since == 0 {
 		s.since = max(now.Mono, 1)
@@ -89,7 +90,8 @@ func (l *Log) nextSync(now Now) Effect {
 	if claim == l.written {
 		s.nextSince = 0
 	} else {
-		s.nextSince = s.since // something older than the cut stays unclaimed: be strict
+		check(s.bounds.len() > 0, "what is written and not claimed has a bound")
+		s.nextSince = s.bounds.at(0).at // the oldest that stays unclaimed
 	}
 	a.round = true
 	s.claimedBytes = s.unsyncedBytes
