@@ -30,7 +30,8 @@ type decoder struct {
 
 func (d *decoder) reset(logID [16]byte) {
 	if d.logID != logID || d.identity == 0 {
-		d.logID, d.identity = logID, crc32.Update(0, castagnoli, logID[:])
+		d.logID = logID
+		d.identity = crc32.Update(0, castagnoli, d.logID[:])
 	}
 }
 

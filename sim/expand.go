@@ -45,6 +45,7 @@ type expander struct {
 	gap     int64 // typical time between operations
 	deaths  int64 // still to come
 	hurting bool
+	lull    int64 // operations until the clients pause, so that a process that died is back
 	reads   int64 // weight of operations that are not appends, in 256
 }
 
@@ -86,7 +87,7 @@ func (x *expander) header() {
 	h.Faults = crashFaults
 	switch h.Profile {
 	case Uniform:
-		x.faults(callFaults, 34)
+		x.faults(callFaults, 25)
 		x.faults(damage, 3)
 		for sw := SwForward; sw <= SwSkew; sw++ {
 			x.turn(sw, 12)
@@ -130,7 +131,7 @@ func (x *expander) features() {
 	x.turn(SwZeros, 25)
 	x.turn(SwIdle, 35)
 	x.reads = x.pick(10, 30, 50, 80)
-	x.gap = x.pick(0, 10, 60, 60, 200, 600) * microsecond
+	x.gap = x.pick(0, 5, 20, 60, 60, 200, 200, 600) * microsecond
 }
 
 // crashFaults are what a power loss may do; each strikes at random, so they are always on.
@@ -157,7 +158,7 @@ func (x *expander) faults(set faultfs.FaultSet, percent int64) {
 // come first, because a failed sync or open ends the life.
 func (x *expander) rates() {
 	h := &x.s.Header
-	level := uint16(x.pick(60, 250, 1000, 3000))
+	level := uint16(x.pick(40, 150, 400, 1500))
 	for op := range faultfs.OpCount {
 		if h.Faults&faultfs.CallFaults(op) == 0 {
 			continue
@@ -189,15 +190,15 @@ func (x *expander) config(c *core.Config) {
 		c.SectorBytes = int(x.pick(1024, 2048, 4096))
 		c.SegmentBytes = max(c.SegmentBytes, 2*int64(c.SectorBytes))
 	}
-	c.MaxBatchBytes = x.pick(16<<10, 16<<10, 16<<10, 256)
-	c.PendingBytes = c.MaxBatchBytes * x.pick(1, 4, 4)
+	c.MaxBatchBytes = x.pick(16<<10, 16<<10, 16<<10, 16<<10, 256)
+	c.PendingBytes = max(c.MaxBatchBytes, x.pick(256, 1024, 16<<10, 64<<10))
 	c.MinFreeBytes = 0
 	if h.Capacity > 0 {
 		c.MinFreeBytes = x.pick(0, 2048, 8192)
 	}
 	c.Preallocate = x.percent(50)
 	c.PrepareBytes = max(x.pick(512, 1024, 2048), int64(c.SectorBytes))
-	c.IdleSave = x.pick(0, 100*microsecond, millisecond, 10*millisecond)
+	c.IdleSave = x.pick(0, 200*microsecond, millisecond, 2*millisecond, 10*millisecond, 10*millisecond)
 	c.RetentionCheckInterval = x.pick(1, 5, 50) * millisecond
 	c.ProducersMax = int(x.pick(1, 2, 4, 4))
 	if x.percent(25) || h.Profile == Aging {
@@ -224,7 +225,7 @@ func (x *expander) emit(e Event) {
 // are drawn between them.
 func (x *expander) timeline() {
 	h := &x.s.Header
-	x.deaths = x.pick(0, 1, 1, 1, 1, 2, 2, 2, 3, 4)
+	x.deaths = x.pick(0, 0, 1, 1, 1, 1, 1, 1, 2, 3)
 	if h.Profile != Uniform && h.Profile != Calm {
 		x.deaths = max(1, x.deaths)
 	}
@@ -234,6 +235,12 @@ func (x *expander) timeline() {
 	x.at = x.openTime()
 	for left := x.ops; left > 0; left-- {
 		x.world(left)
+		if x.lull--; x.lull == 0 {
+			x.at += 3*millisecond + x.openTime()
+		}
+		if x.hurting && x.lull <= 0 {
+			x.lull = 10
+		}
 		x.operation()
 		if x.deaths > 0 && x.r.Below(left) < x.deaths {
 			x.deaths--
@@ -246,7 +253,7 @@ func (x *expander) timeline() {
 
 // openTime is about what an open takes.
 func (x *expander) openTime() int64 {
-	if x.percent(15) {
+	if x.percent(6) {
 		return 0
 	}
 	return 24*(x.s.Header.Write+x.s.Header.Sync) + millisecond
@@ -381,14 +388,14 @@ func (x *expander) aim() {
 	writes := [...]faultfs.Fault{faultfs.D11Short, faultfs.D12Applied, faultfs.D15Error, faultfs.D13Short}
 	switch x.s.Header.Profile {
 	case Swallow:
-		shot(6, syncs[r.Below(3)], faultfs.OpSync, r.Below(4))
+		shot(3, syncs[r.Below(3)], faultfs.OpSync, r.Below(4))
 	case Directory:
-		shot(8, faultfs.D22DirSync, faultfs.OpSyncDir, r.Below(3))
+		shot(4, faultfs.D22DirSync, faultfs.OpSyncDir, r.Below(3))
 	case Cut:
-		shot(9, writes[r.Below(4)], faultfs.OpWrite, r.Below(3))
+		shot(5, writes[r.Below(4)], faultfs.OpWrite, r.Below(3))
 		shot(2, faultfs.D12Applied, faultfs.OpTruncate, 0)
 	case Cache:
-		shot(7, syncs[r.Below(4)], faultfs.OpSync, r.Below(3))
+		shot(3, syncs[r.Below(4)], faultfs.OpSync, r.Below(3))
 	case Full:
 		shot(4, faultfs.D13NoSpace, faultfs.OpSync, r.Below(8))
 	}
@@ -413,6 +420,7 @@ func (x *expander) death() bool {
 	how := x.how()
 	if kind < 32 {
 		x.emit(Event{Kind: Doom, A: 1 + r.Below(24), B: how})
+		x.lull = r.Between(2, 8)
 		return false
 	}
 	recovery := config

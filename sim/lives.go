@@ -162,10 +162,9 @@ func (w *World) couldNotOpen(err error) {
 // judgeOpenError tells I/O errors, which are injected, from refusals, which need damage.
 func (w *World) judgeOpenError(err error) {
 	p := &w.process
-	var corrupt *core.CorruptError
-	var suffix *core.LostSuffixError
-	var refused *core.RefusedError
-	if !errors.As(err, &corrupt) && !errors.As(err, &suffix) && !errors.As(err, &refused) {
+	switch err.(type) {
+	case *core.CorruptError, *core.LostSuffixError, *core.RefusedError:
+	default:
 		if w.stage != stageSafety && p.failed > 3 {
 			if w.disk.Marks().Has(faultfs.D14ReadBad) {
 				w.refuse()
@@ -295,8 +294,8 @@ func (w *World) closed() {
 	if p.opened && w.log.Err() == nil {
 		w.check.Closed(w.clock.mono)
 		w.res.Marks.add(MarkClosed)
-		w.planner.clean()
 		if w.stage == stageClosing {
+			w.planner.clean()
 			w.finish()
 			return
 		}

@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 
 	"varve/core"
 	"varve/faultfs"
@@ -188,24 +187,21 @@ func (w *World) identify(payload []byte, records uint32) model.OpID {
 
 // readError takes what a cursor refuses, and goes on where the error says that one can.
 func (w *World) readError(r *reader, err error) {
-	var trimmed *core.TrimmedError
-	var diverged *core.DivergedError
-	var corrupt *core.CorruptError
 	now := w.clock.mono
 	next := r.pos
-	switch {
-	case errors.As(err, &trimmed):
-		w.check.ReadTrimmed(now, r.id, trimmed.Start)
+	switch e := err.(type) {
+	case *core.TrimmedError:
+		w.check.ReadTrimmed(now, r.id, e.Start)
 		w.res.Marks.add(MarkTrimmed)
-		next = core.Position{Offset: trimmed.Start}
-	case errors.As(err, &diverged):
+		next = core.Position{Offset: e.Start}
+	case *core.DivergedError:
 		w.check.ReadDiverged(now, r.id)
 		w.res.Marks.add(MarkDiverged)
-		next = core.Position{Offset: max(w.log.Start(), min(diverged.First, w.log.Committed()))}
-	case errors.As(err, &corrupt):
+		next = core.Position{Offset: max(w.log.Start(), min(e.First, w.log.Committed()))}
+	case *core.CorruptError:
 		w.wildDamage()
-		if !w.reverted(corrupt.Offset) {
-			w.check.ReadCorrupt(now, r.id, corrupt.Offset)
+		if !w.reverted(e.Offset) {
+			w.check.ReadCorrupt(now, r.id, e.Offset)
 		}
 		w.res.Marks.add(MarkReadCorrupt)
 		w.log.Damaged(w.clock.now(), core.Extent{}, err)

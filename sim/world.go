@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"strings"
 
 	"varve/core"
 	"varve/core/segment"
@@ -258,13 +257,13 @@ func (w *World) settle() {
 	if v := w.check.Violation(); v != nil && w.res.Violation == "" {
 		w.fail(v.Check.String(), v.Error())
 	}
-	if v := w.disk.Violation(); v != "" && w.disk.Marks()&damage == 0 && !strings.HasPrefix(v, synced) {
-		w.fail("disk", v)
+	if what := w.disk.Broken(); what != "" && what != synced && w.disk.Marks()&damage == 0 {
+		w.fail("disk", w.disk.Violation())
 	}
 	w.progress()
 }
 
-// synced begins what the disk says of a write into a sector that a sync covered. A sync beside a
+// synced is what the disk says of a write into a sector that a sync covered. A sync beside a
 // commit covers more than it claims; what counts is the claim, which claimed judges.
 const synced = "write into a sector that holds synced bytes"
 
@@ -335,3 +334,7 @@ func (w *World) note(what, a, b uint64) {
 	h := (w.res.Hash ^ what*golden ^ a) * 0xff51afd7ed558ccd
 	w.res.Hash = (h ^ h>>32 ^ b) * 0xc4ceb9fe1a85ec53
 }
+
+// Hashes returns the hash of the run after each 64 events, so that two runs that differ can be
+// bisected. It is valid until the next Run.
+func (w *World) Hashes() []uint64 { return w.hashes }

@@ -1,0 +1,87 @@
+// Command varve-sim runs the production log in a simulated world that crashes it, from seeds. Its
+// subcommands run many seeds, replay one, prove that a seed is always the same run, and show on a
+// real directory what a log survives.
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// commands are what varve-sim can do: one file for each subcommand. The hidden ones are what it
+// starts itself as, in another process.
+type commands struct {
+	Run    runCommand    `cmd:"" help:"Run many seeds; a violated property ends with the line that replays it."`
+	Replay replayCommand `cmd:"" help:"Run one seed, or one kept schedule, and print what happened."`
+	Meta   metaCommand   `cmd:"" help:"Prove that a seed is always the same run, in any world and any process."`
+	Demo   demoCommand   `cmd:"" help:"Show on a real directory what a log survives. Fails if one of its claims fails."`
+
+	MetaChild  metaChildCommand  `cmd:"" hidden:""`
+	DemoWriter demoWriterCommand `cmd:"" hidden:""`
+}
+
+// streams are where a command writes.
+type streams struct {
+	out *bufio.Writer
+	err io.Writer
+}
+
+// note prints a line for people, beside the output.
+func (s *streams) note(format string, args ...any) { fmt.Fprintf(s.err, format+"\n", args...) }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// failure is an error that the command has explained already.
+type failure struct{ error }
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	s := &streams{out: bufio.NewWriterSize(out, 64<<10), err: errOut}
+	var c commands
+	code, exited := exitOK, false
+	parser, err := kong.New(&c, kong.Name("varve-sim"), kong.Description("The crash simulator of Varve."), kong.UsageOnError(),
+		kong.Writers(out, errOut), kong.Exit(func(n int) { code, exited = n, true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)))
+	if err != nil {
+		panic(err) // the command table itself is wrong
+	}
+	k, err := parser.Parse(args)
+	if exited { // --help
+		return code
+	}
+	if err != nil {
+		s.note("varve-sim: %v; run: varve-sim --help", err)
+		return exitUsage
+	}
+	err = k.Run()
+	if flushErr := s.out.Flush(); err == nil && flushErr != nil {
+		err = fmt.Errorf("write output: %w", flushErr)
+	}
+	if err == nil {
+		return exitOK
+	}
+	if _, explained := err.(failure); !explained {
+		s.note("varve-sim: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return exitFailed
+}

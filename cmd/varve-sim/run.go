@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"time"
+
+	"varve/sim"
+)
+
+// marksDue is the number of seeds from which on a mark that none of them reached is a failure.
+const marksDue = 100_000
+
+// seedRange is which seeds to run, and how long their schedules are.
+type seedRange struct {
+	Profile string `enum:"disk" default:"disk" placeholder:"disk" help:"What is simulated: disk."`
+	Seeds   uint64 `required:"" placeholder:"N" help:"How many seeds."`
+	From    uint64 `default:"0" placeholder:"S" help:"The first seed."`
+	Ops     int    `default:"0" placeholder:"K" help:"Operations of each seed; 0: 8 to 1000, drawn, median 50."`
+}
+
+// Validate checks ranges. kong calls it after parsing.
+func (c *seedRange) Validate() error {
+	switch {
+	case c.Seeds < 1:
+		return errors.New("--seeds 0: want at least 1")
+	case c.From > math.MaxUint64-c.Seeds:
+		return fmt.Errorf("--from %d: with %d seeds that is beyond the last one", c.From, c.Seeds)
+	}
+	return validateOps(c.Ops)
+}
+
+func validateOps(ops int) error {
+	if ops < 0 || ops > sim.OpsMax {
+		return fmt.Errorf("--ops %d: want 1 to %d, or 0 for drawn lengths", ops, sim.OpsMax)
+	}
+	return nil
+}
+
+type runCommand struct {
+	seedRange
+	Workers int           `default:"0" placeholder:"W" help:"Seeds that run at the same time; 0: one for each core. The result does not depend on it."`
+	Time    time.Duration `default:"0" placeholder:"D" help:"Stop after this time, such as 30s."`
+	All     bool          `help:"Go on after a violation and count them."`
+	JSON    bool          `name:"json" help:"Print JSON."`
+
+	world func() simulator `kong:"-"`
+}
+
+// Validate checks ranges.
+func (c *runCommand) Validate() error {
+	switch {
+	case c.Workers < 0 || c.Workers > 4096:
+		return fmt.Errorf("--workers %d: want 1 to 4096, or 0 for one for each core", c.Workers)
+	case c.Time < 0:
+		return fmt.Errorf("--time %v: want a duration above 0", c.Time)
+	}
+	return c.seedRange.Validate()
+}
+
+// Run runs the seeds and reports.
+func (c *runCommand) Run(ctx context.Context, s *streams) error {
+	j := job{from: c.From, seeds: c.Seeds, workers: c.Workers, ops: c.Ops, limit: c.Time, all: c.All, world: c.world}
+	if j.world == nil {
+		j.world = newWorld
+	}
+	if j.workers == 0 {
+		j.workers = runtime.GOMAXPROCS(0)
+	}
+	j.workers = int(min(uint64(j.workers), j.seeds))
+	t := j.run(ctx, newProgress(s.err, "seeds", j.seeds, j.limit))
+	r := &runReport{totals: t, job: &j}
+	if c.JSON {
+		if err := r.json(s); err != nil {
+			return err
+		}
+	} else {
+		r.text(s)
+	}
+	return r.verdict(ctx, s)
+}
+
+// runReport says what a run found.
+type runReport struct {
+	*totals
+	*job
+}
+
+// perCore is seeds per second of CPU time.
+func (r *runReport) perCore() float64 { return float64(r.totals.seeds) / max(r.cpu.Seconds(), 1e-9) }
+
+func (r *runReport) perSecond(n uint64) float64 { return float64(n) / max(r.wall.Seconds(), 1e-9) }
+
+func (r *runReport) each(n uint64) float64 { return float64(n) / float64(max(r.totals.seeds, 1)) }
+
+// lost returns the marks whose absence is a failure.
+func (r *runReport) lost() []string {
+	if r.totals.seeds < marksDue {
+		return nil
+	}
+	return r.missing()
+}
+
+// verdict prints the first violation with the line that replays it, and returns the failure.
+func (r *runReport) verdict(ctx context.Context, s *streams) error {
+	if v := r.first; v != nil {
+		if v.Check == "assert" && v.Stack == "" {
+			timeline, _ := traced(v.Seed, r.job.ops)
+			v.Stack = stackOf(timeline)
+		}
+		if v.Stack != "" {
+			s.note("%s", strings.TrimSpace(v.Stack))
+		}
+		s.note("VIOLATION of %s by seed %d: %s", v.Check, v.Seed, v.Text)
+		s.note("%s", v.replay(r.job.ops))
+		return failure{errors.New("violated")}
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("stopped after %s of %s seeds: %w", group(r.totals.seeds), group(r.job.seeds), err)
+	}
+	if lost := r.lost(); len(lost) > 0 {
+		return fmt.Errorf("no seed of %s reached these marks: %s", group(r.totals.seeds), strings.Join(lost, ", "))
+	}
+	return nil
+}
+
+func (r *runReport) text(s *streams) {
+	line := func(what, format string, args ...any) { fmt.Fprintf(s.out, "%-12s"+format+"\n", append([]any{what}, args...)...) }
+	length := "8 to 1000 operations each"
+	if r.job.ops > 0 {
+		length = group(r.job.ops) + " operations each"
+	}
+	n := r.totals.seeds
+	line("seeds", "%s from %d on, %s, %d workers, %.1f s", group(n), r.from, length, r.workers, r.wall.Seconds())
+	line("speed", "%s seeds/s/core (of CPU time), %s seeds/s a worker, %s events/s", group(uint64(r.perCore())),
+		group(uint64(r.perSecond(n)/float64(r.workers))), group(uint64(r.perSecond(r.events))))
+	line("a seed", "%.1f events, %.1f operations (%.0f %% appends), %.1f acked, %.2f lives", r.each(r.events), r.each(r.totals.ops),
+		100*float64(r.appends)/float64(max(r.totals.ops, 1)), r.each(r.acked), r.each(r.lives))
+	line("damaged", "%s seeds ended in a log that was refused, as it must be", group(r.refused))
+	list, missing := r.marks.List(), r.missing()
+	line("marks", "%d of %d reached", len(list)-len(missing), len(list))
+	for _, place := range []string{"disk", "core", "sim"} {
+		line("  "+place, "%s", markList(list, place+" "))
+	}
+	if len(missing) > 0 {
+		line("  missing", "%s", wrap(missing, ", "))
+	}
+	line("hash", "%016x of all seeds", r.digest)
+	line("violations", "%s%s", group(r.violations), byCheck(r.checks))
+}
+
+// markList is the marks of one place that were reached, with the number of seeds that did.
+func markList(list []sim.MarkCount, place string) string {
+	var words []string
+	for _, m := range list {
+		if name, ok := strings.CutPrefix(m.Name, place); ok && m.Runs > 0 {
+			words = append(words, name+" "+group(m.Runs))
+		}
+	}
+	return wrap(words, ", ")
+}
+
+const (
+	indent    = 12
+	lineWidth = 100
+)
+
+// wrap joins words into lines of bounded width.
+func wrap(words []string, sep string) string {
+	var b strings.Builder
+	width := 0
+	for i, w := range words {
+		if i > 0 {
+			b.WriteString(sep)
+			width += len(sep)
+			if width+len(w) > lineWidth-indent {
+				b.WriteString("\n" + strings.Repeat(" ", indent))
+				width = 0
+			}
+		}
+		b.WriteString(w)
+		width += len(w)
+	}
+	return b.String()
+}
+
+// reportJSON is what --json prints.
+type reportJSON struct {
+	Seeds             uint64            `json:"seeds"`
+	PerCore           float64           `json:"seeds_per_second_per_core"` // of CPU time
+	PerWorker         float64           `json:"seeds_per_second_per_worker"`
+	Events            uint64            `json:"events"`
+	EventsPerSecond   float64           `json:"events_per_second"`
+	Violations        uint64            `json:"violations"`
+	ViolationsByCheck map[string]uint64 `json:"violations_by_check,omitempty"`
+	First             *violationJSON    `json:"first_violation,omitempty"`
+	MarksMissing      []string          `json:"marks_missing"`
+	Marks             map[string]int64  `json:"marks"` // seeds that reached each
+	From              uint64            `json:"from"`
+	Ops               int               `json:"ops"`
+	Workers           int               `json:"workers"`
+	Seconds           float64           `json:"seconds"`
+	CPUSeconds        float64           `json:"cpu_seconds"`
+	AppendShare       float64           `json:"append_share"` // of operations
+	MeanOps           float64           `json:"mean_ops"`
+	MeanLives         float64           `json:"mean_lives"`
+	Refused           uint64            `json:"refused"`
+	Hash              string            `json:"hash"` // of all seeds
+}
+
+type violationJSON struct {
+	Seed     uint64 `json:"seed"`
+	Property string `json:"property"`
+	Text     string `json:"text"`
+	Replay   string `json:"replay"`
+}
+
+func (r *runReport) json(s *streams) error {
+	out := reportJSON{
+		Seeds: r.totals.seeds, PerCore: r.perCore(), PerWorker: r.perSecond(r.totals.seeds) / float64(r.workers),
+		Events: r.events, EventsPerSecond: r.perSecond(r.events), Violations: r.violations, ViolationsByCheck: r.checks,
+		MarksMissing: r.missing(), Marks: map[string]int64{}, From: r.from, Ops: r.job.ops, Workers: r.workers,
+		Seconds: r.wall.Seconds(), CPUSeconds: r.cpu.Seconds(),
+		AppendShare: float64(r.appends) / float64(max(r.totals.ops, 1)), MeanOps: r.each(r.totals.ops), MeanLives: r.each(r.lives),
+		Refused: r.refused, Hash: fmt.Sprintf("%016x", r.digest),
+	}
+	for _, m := range r.marks.List() {
+		if m.Runs > 0 {
+			out.Marks[m.Name] = m.Runs
+		}
+	}
+	if v := r.first; v != nil {
+		out.First = &violationJSON{v.Seed, v.Check, v.Text, v.replay(r.job.ops)}
+	}
+	e := json.NewEncoder(s.out)
+	e.SetIndent("", "  ")
+	return e.Encode(&out)
+}

@@ -1,0 +1,54 @@
+package sim
+
+import (
+	"testing"
+
+	"varve/core"
+	"varve/faultfs"
+)
+
+// The counts name the marks exactly as the registry does, each at its own place.
+func TestMarkCountsFollowTheRegistry(t *testing.T) {
+	var all Marks
+	all.Disk = ^faultfs.FaultSet(0)
+	all.Core = core.MarkSet{^uint64(0), ^uint64(0)}
+	all.Sim = ^uint64(0)
+	var c MarkCounts
+	c.Add(&all)
+	list := c.List()
+	names := registry()
+	if len(list) != len(names) {
+		t.Fatalf("%d counts for %d marks", len(list), len(names))
+	}
+	for i, e := range names {
+		if list[i].Name != e.name || list[i].Runs != 1 {
+			t.Errorf("mark %d is %+v, want one run of %q", i, list[i], e.name)
+		}
+	}
+	var one Marks
+	one.add(MarkHang)
+	var d MarkCounts
+	d.Add(&one)
+	d.Add(&one)
+	c.Join(&d)
+	for _, m := range c.List() {
+		want := int64(1)
+		if m.Name == "sim hang" {
+			want = 3
+		}
+		if m.Runs != want {
+			t.Errorf("%s: %d runs, want %d", m.Name, m.Runs, want)
+		}
+	}
+}
+
+// Hashes has one entry for each HashEvery events, and is a prefix of the same run's every time.
+func TestHashes(t *testing.T) {
+	var s Schedule
+	Expand(&s, 3, 200)
+	w := NewWorld()
+	r := w.Run(&s)
+	if got, want := len(w.Hashes()), r.Events/HashEvery; got != want {
+		t.Fatalf("%d hashes after %d events, want %d", got, r.Events, want)
+	}
+}
