@@ -125,10 +125,10 @@ func (l *Log) Append(ctx context.Context, recs ...Record) (Span, error) {
 	if err := ctx.Err(); err != nil {
 		return Span{}, err
 	}
-	buf := buffers.Get().(*buffer)
-	b := buf.encode(recs, l.now().Wall)
+	buf, now := buffers.Get().(*buffer), l.now()
+	b := buf.encode(recs, now.Wall)
 	for {
-		span, overload, err := l.appendOnce(ctx, &b, buf)
+		span, overload, err := l.appendOnce(ctx, now, &b, buf)
 		if overload == nil {
 			return span, err
 		}
@@ -143,37 +143,39 @@ func (l *Log) Append(ctx context.Context, recs ...Record) (Span, error) {
 
 // appendOnce appends and waits for the outcome. When too much is pending it returns a channel that
 // is closed when less is.
-func (l *Log) appendOnce(ctx context.Context, b *core.Batch, buf *buffer) (span Span, overload <-chan struct{}, err error) {
-	now := l.enter()
+//
+// Accepting a batch moves nothing but the end: whatever else the core has to do it can do when the
+// batch's commit completes, so there is nothing to settle.
+func (l *Log) appendOnce(ctx context.Context, now core.Now, b *core.Batch, buf *buffer) (span Span, overload <-chan struct{}, err error) {
+	l.mu.Lock()
 	c, t, err := l.admit(now, b, buf)
 	if err != nil {
 		if errors.Is(err, ErrOverloaded) && l.cohorts.len() > 0 {
 			overload = l.cohorts.list[l.cohorts.head].channel()
-			l.settle(now)
+			l.mu.Unlock()
 			return Span{}, overload, nil
 		}
-		l.settle(now)
+		l.mu.Unlock()
 		buf.release()
 		return Span{}, nil, err
 	}
 	span = Span{First: t.First, End: t.End}
 	if c == nil {
-		l.settle(now)
+		l.mu.Unlock()
 		return span, nil, nil
 	}
 	tail := &l.lanes[core.Tail]
-	lead := !tail.busy && ctx.Done() == nil
-	if lead {
+	if !tail.busy && ctx.Done() == nil {
 		tail.busy = true
-		l.settle(now)
+		l.mu.Unlock()
 		if l.lead(nil, c) {
 			return l.outcome(span, c)
 		}
-		now = l.enter()
+		l.mu.Lock()
 	}
 	done := c.channel()
 	l.claim()
-	l.settle(now)
+	l.mu.Unlock()
 	if ctx.Done() == nil {
 		<-done
 		return l.outcome(span, c)
@@ -193,9 +195,9 @@ func (l *Log) outcome(span Span, c *cohort) (Span, <-chan struct{}, error) {
 	return span, nil, nil
 }
 
-// admit hands a batch to the core and joins its cohort. The mutex is held.
+// admit hands a batch to the core and joins its cohort. The mutex is held; now was read before.
 func (l *Log) admit(now core.Now, b *core.Batch, buf *buffer) (*cohort, core.Ticket, error) {
-	t, err := l.core.Append(now, b)
+	t, err := l.core.Append(l.notBack(now), b)
 	if err != nil {
 		return nil, t, err
 	}
@@ -261,9 +263,9 @@ func (p Pending) Wait(ctx context.Context) (Span, error) {
 // AppendAsync appends records as one indivisible batch and does not wait: ErrOverloaded says that
 // too much is pending. Pendings resolve in the order of their appends.
 func (l *Log) AppendAsync(recs ...Record) (Pending, error) {
-	buf := buffers.Get().(*buffer)
-	b := buf.encode(recs, l.now().Wall)
-	p, err := l.appendAsync(&b, buf)
+	buf, now := buffers.Get().(*buffer), l.now()
+	b := buf.encode(recs, now.Wall)
+	p, err := l.appendAsync(now, &b, buf)
 	if err != nil {
 		buf.release()
 	}
@@ -278,16 +280,16 @@ func (l *Log) AppendBatch(b Batch) (Pending, error) {
 	if !b.MaxTime.IsZero() {
 		cb.MaxTime = b.MaxTime.UnixNano()
 	}
-	return l.appendAsync(&cb, nil)
+	return l.appendAsync(l.now(), &cb, nil)
 }
 
-func (l *Log) appendAsync(b *core.Batch, buf *buffer) (Pending, error) {
-	now := l.enter()
+func (l *Log) appendAsync(now core.Now, b *core.Batch, buf *buffer) (Pending, error) {
+	l.mu.Lock()
 	c, t, err := l.admit(now, b, buf)
-	if err == nil {
+	if c != nil {
 		l.claim()
 	}
-	l.settle(now)
+	l.mu.Unlock()
 	if err != nil {
 		return Pending{}, err
 	}

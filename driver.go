@@ -22,10 +22,18 @@ func (l *Log) now() core.Now {
 	return core.Now{Mono: int64(t.Sub(l.began)), Wall: t.UnixNano()}
 }
 
-// enter takes the mutex and reads the clocks, in this order: the core never sees time go back.
+// enter takes the mutex and reads the clocks.
 func (l *Log) enter() core.Now {
 	l.mu.Lock()
-	return l.now()
+	return l.notBack(l.now())
+}
+
+// notBack makes a reading of the clocks that may be older than the mutex's last holder's fit for
+// the core, whose durations never go back.
+func (l *Log) notBack(now core.Now) core.Now {
+	l.latest = max(l.latest, now.Mono)
+	now.Mono = l.latest
+	return now
 }
 
 // start launches the lanes and the timer, and hands out the first effect.

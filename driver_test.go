@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -406,6 +407,53 @@ func TestManyGoroutines(t *testing.T) {
 			if i > 0 && o <= acked[w][i-1] {
 				t.Fatalf("writer %d: offsets fall from %d to %d", w, acked[w][i-1], o)
 			}
+		}
+	}
+}
+
+func TestInspectBesideABusyWriter(t *testing.T) {
+	for _, o := range []varve.Options{
+		{SegmentBytes: 4096, NoPreallocate: true},
+		{SegmentBytes: 4096, Fsync: varve.None},
+		{SegmentBytes: 1 << 20},
+	} {
+		dir := t.TempDir()
+		l := open(t, dir, o)
+		var stop atomic.Bool
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				for !stop.Load() {
+					if _, err := l.Append(context.Background(), varve.Record{Value: make([]byte, 100)}); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		for range 30 {
+			x, err := varve.Inspect(t.Context(), dir, varve.InspectOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x.Refused != nil {
+				t.Fatalf("damage seen in a good log: %v", x.Refused)
+			}
+			n := int64(0)
+			for _, err := range x.Records(t.Context(), varve.Position{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				n++
+			}
+			if n != x.End {
+				t.Fatalf("%d records up to %d", n, x.End)
+			}
+		}
+		stop.Store(true)
+		wg.Wait()
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

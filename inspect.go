@@ -37,8 +37,13 @@ type InspectOptions struct {
 	ChecksumTail bool // treat a last batch with a wrong payload checksum as torn
 }
 
-// inspectTries bounds how often a look is begun anew because a writer removed a file under it.
-const inspectTries = 5
+// Beside a running writer, directory, superblock and files are read at different moments and may
+// not fit each other. A look that failed or found damage is begun anew after a pause, until two in a
+// row say the same, or so often.
+const (
+	inspectTries = 10
+	inspectPause = 10 * time.Millisecond
+)
 
 // Inspect looks at the log in a directory. Damage does not fail it: the view marks what cannot be
 // served, and reading it is a *CorruptError. What recovery would refuse is an error.
@@ -48,27 +53,45 @@ func Inspect(ctx context.Context, dir string, o InspectOptions) (*Inspection, er
 
 // InspectFS is Inspect over any file system; running says that a writer has it open.
 func InspectFS(ctx context.Context, fsys disk.FS, name string, running bool, o InspectOptions) (*Inspection, error) {
+	var last *CorruptError
 	for try := 1; ; try++ {
-		x, err := inspectOnce(ctx, fsys, running, o)
-		var refused *CorruptError
-		if errors.As(err, &refused) && !o.ChecksumTail { // the last batch: what is before it can be read
-			o := o
-			o.ChecksumTail = true
-			if x, err = inspectOnce(ctx, fsys, running, o); err == nil {
-				x.Refused = refused
-			}
-		}
-		if err == nil {
-			if len(x.Plan.Damage) > 0 && x.Refused == nil {
-				x.Refused = &x.Plan.Damage[0]
-			}
+		x, err := inspectTwice(ctx, fsys, running, o)
+		var damage *CorruptError
+		switch {
+		case err != nil:
+			err = fmt.Errorf("%s: %w", name, err)
+		case x.Refused == nil:
+			return x, nil
+		case errors.As(x.Refused, &damage) && last != nil && *damage == *last:
 			return x, nil
 		}
-		gone := errors.Is(err, disk.ErrNotExist) && running
-		if !gone || try == inspectTries {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		if !running || try == inspectTries {
+			return x, err
+		}
+		last = damage
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(inspectPause):
 		}
 	}
+}
+
+// inspectTwice looks, and where a damaged last batch refuses to be planned for, looks at what is
+// before it.
+func inspectTwice(ctx context.Context, fsys disk.FS, running bool, o InspectOptions) (*Inspection, error) {
+	x, err := inspectOnce(ctx, fsys, running, o)
+	var refused *CorruptError
+	if errors.As(err, &refused) && !o.ChecksumTail {
+		o.ChecksumTail = true
+		if x, err = inspectOnce(ctx, fsys, running, o); err == nil {
+			x.Refused = refused
+		}
+	}
+	if err == nil && len(x.Plan.Damage) > 0 && x.Refused == nil {
+		x.Refused = &x.Plan.Damage[0]
+	}
+	return x, err
 }
 
 func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptions) (*Inspection, error) {
@@ -85,6 +108,7 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 		return nil, err
 	}
 	x := &Inspection{store: disk.NewStore(fsys), Running: running}
+	defer x.store.Close() //nolint:errcheck // nothing was written; fetches open files of their own
 	for l.Phase() == core.Opening {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,7 @@ type Log struct {
 	phase   core.Phase
 	moved   chan struct{} // made by whoever waits; closed when watermarks, view or phase change
 	timer   *time.Timer
+	latest  core.Time // Mono time that the core has seen
 	armed   core.Time // Mono time for which the timer is set; 0: not set
 	stopped bool
 
@@ -101,12 +103,18 @@ func OpenFS(ctx context.Context, fs disk.FS, name string, o Options) (*Log, erro
 	}
 	l.start()
 	if err := l.awaitOpen(ctx); err != nil {
-		_ = l.shutdown(context.WithoutCancel(ctx), undo)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), openGrace)
+		defer cancel()
+		_ = l.shutdown(grace, undo)
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	l.report()
 	return l, nil
 }
+
+// openGrace is how long a failed Open waits for the disk to answer; after that, what is in flight
+// ends, and gives the directory back, on its own.
+const openGrace = 2 * time.Second
 
 // takeLock locks the directory. undo gives the lock back and leaves nothing that was not there.
 func takeLock(ctx context.Context, fs disk.FS, name string) (lock io.Closer, undo func(), err error) {
@@ -177,6 +185,12 @@ func (l *Log) awaitOpen(ctx context.Context) error {
 // report logs what recovery found.
 func (l *Log) report() {
 	s := l.Stats()
+	l.mu.Lock()
+	unknown := slices.Clone(l.core.Plan().Unknown)
+	l.mu.Unlock()
+	if len(unknown) > 0 {
+		l.logger.Warn("varve: files that are not the log's are left alone", "dir", l.name, "files", unknown)
+	}
 	l.logger.Info("varve: log is open", "dir", l.name, "start", s.Start, "committed", s.Committed, "epoch", s.Epoch,
 		"recovery", s.Recovery, "torn_bytes", s.TornBytes, "rescued_bytes", s.RescuedBytes)
 }

@@ -232,15 +232,16 @@ func (r *Reader) records(ctx context.Context, end int64, yield func(Record, erro
 // error is yielded last. Key, Value and Headers are valid until the next step: see Record.Clone.
 func (l *Log) Records(ctx context.Context, from Position) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		end, _, err := l.look()
+		r := l.NewReader(from, ReadOptions{})
+		end, v, err := l.look()
 		if err == nil && from.Offset >= end { // nothing to read, but it may have diverged
-			_, _, err = l.NewReader(from, ReadOptions{}).Poll()
+			_, err = r.cursor.Next(v, end, 0)
 		}
 		if err != nil {
 			yield(Record{}, err)
 			return
 		}
-		l.NewReader(from, ReadOptions{}).records(ctx, end, yield)
+		r.records(ctx, end, yield)
 	}
 }
 
