@@ -445,7 +445,7 @@ func (r *reconciler) rescue() {
 
 func (p *Plan) fileIndex(id segment.ID) int {
 	for i := range p.Files {
-		if p.Files[i].Entry.ID == id {
+		if f := &p.Files[i]; f.Entry.ID == id && f.usable() { // a misnamed copy may have its name
 			return i
 		}
 	}
@@ -512,11 +512,11 @@ func (r *reconciler) judgeFiles() {
 func (r *reconciler) fate(f *PlanFile) Fate {
 	p := r.p
 	switch {
-	case p.serves(f.Entry.ID):
-		return FateServe
 	case f.Info.Verdict == segment.HeaderMisnamed:
 		r.marks.Add(MarkQuarantine)
 		return FateQuarantine
+	case p.serves(f.Entry.ID):
+		return FateServe
 	case !f.batches() && (f.Entry.Base >= p.End && !r.cfg.Repair || !f.Info.Tail):
 		r.marks.Add(MarkUnfinished)
 		return FateUnfinished
