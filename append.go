@@ -8,13 +8,15 @@ import (
 	"varve/core/segment"
 )
 
-// cohort is the batches that share one commit and one outcome. Everything but done is guarded by
-// the log's mutex; err may be read by whoever saw done closed or resolved set.
+// cohort is the batches that share one commit and one outcome. Until the outcome everything is
+// guarded by the log's mutex; then err may be read by whoever saw done closed or resolved set, and
+// buffers, waited and next belong to whoever resolved it.
 type cohort struct {
 	id       uint64
 	resolved bool
 	err      error
-	done     chan struct{} // made by the first who has to wait
+	done     chan struct{} // made by the first who has to wait; closed already if that is after the outcome
+	waited   bool          // somebody had made done when the outcome came: wake closes it
 	buffers  *buffer       // recycled with the outcome
 	next     *cohort       // in the list of those to wake
 }
@@ -79,7 +81,7 @@ func (w woken) wake() {
 			b = after
 		}
 		c.buffers = nil
-		if c.done != nil {
+		if c.waited {
 			close(c.done)
 		}
 		c = next
@@ -104,7 +106,7 @@ func (q *cohorts) resolve(l *core.Log) woken {
 		}
 		q.list[q.head] = nil
 		q.head++
-		c.resolved, c.err = true, o.Err
+		c.resolved, c.err, c.waited = true, o.Err, c.done != nil
 		w.add(c)
 	}
 	if q.head == len(q.list) {

@@ -457,3 +457,16 @@ func TestInspectBesideABusyWriter(t *testing.T) {
 		}
 	}
 }
+
+func TestDoneRacesWithTheOutcome(t *testing.T) {
+	l := open(t, t.TempDir(), varve.Options{Fsync: varve.None})
+	for range 3000 {
+		p, err := l.AppendAsync(rec(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Wait(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
