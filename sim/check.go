@@ -130,7 +130,7 @@ func (p *planner) plan() *core.Plan {
 		p.log.Complete(now, e, p.store.Run(e))
 	}
 	if p.log.Phase() != core.Planned {
-		if w.disk.Marks()&damage == 0 {
+		if !w.damaged() {
 			w.fail("K10", "a second recovery would end in "+p.log.Phase().String()+": "+p.log.Err().Error())
 		}
 		return nil
@@ -149,7 +149,7 @@ func (p *planner) again() {
 	w.res.Marks.add(MarkSecondPlan)
 	l := w.log
 	switch {
-	case w.disk.Marks()&damage != 0:
+	case w.damaged():
 	case !plan.Empty():
 		w.fail("K10", "a second recovery would change something")
 	case p.log.Start() != l.Start() || p.log.End() != l.End():
@@ -182,7 +182,7 @@ func (p *planner) extents() []core.Extent { return p.log.Plan().Extents }
 // clean judges the directory after a clean close: nothing to recover, nothing left over.
 func (p *planner) clean() {
 	w := p.w
-	if w.process.hurt(w) || w.disk.Marks()&damage != 0 {
+	if w.process.hurt(w) || w.damaged() {
 		return
 	}
 	plan := p.plan()

@@ -111,7 +111,10 @@ func (w *World) happen(e *Event) {
 	case Second:
 		w.second()
 	case Slow:
-		w.slow[e.A] += e.B
+		w.slow[e.A] = max(w.slow[e.A], e.B)
+		if e.B >= second {
+			w.res.Marks.add(MarkHang)
+		}
 	}
 	w.process.wallLow = min(w.process.wallLow, w.clock.now().Wall)
 }

@@ -105,7 +105,11 @@ func (w *World) execute(f *flight) {
 	switch {
 	case f.err != nil:
 	case sync:
-		w.check.Synced(w.clock.mono, w.process.written)
+		end := w.process.written
+		if s, ok := e.(*core.Sync); ok {
+			end = min(end, s.End) // what lies in a sector that is written on may still be torn
+		}
+		w.check.Synced(w.clock.mono, end)
 	default:
 		if c, ok := e.(*core.Commit); ok {
 			w.process.written, w.process.bytes = c.End, c.Pos+c.Bytes
@@ -113,8 +117,13 @@ func (w *World) execute(f *flight) {
 			w.places = append(w.places, place{c.Segment, c.End, c.Pos + c.Bytes})
 		}
 	}
-	if c, ok := e.(*core.Create); ok && f.err == nil && f.done {
-		w.process.bytes = int64(c.Header.SectorBytes)
+	if f.err == nil && f.done {
+		switch e := e.(type) {
+		case *core.Create:
+			w.process.bytes = int64(e.Header.SectorBytes)
+		case *core.Rollback:
+			w.process.bytes = e.Bytes
+		}
 	}
 }
 

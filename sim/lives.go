@@ -175,7 +175,7 @@ func (w *World) judgeOpenError(err error) {
 		return
 	}
 	w.res.Marks.add(MarkOpenRefused)
-	if w.disk.Marks()&damage == 0 {
+	if !w.damaged() {
 		w.fail("K25", "an open was refused although nothing was damaged: "+err.Error())
 		return
 	}
@@ -235,7 +235,7 @@ func (w *World) opened() {
 	}
 	p.written, p.recovered, p.start = l.End(), l.End(), l.Start()
 	cfg := &w.h.Config[p.config]
-	if l.Epoch() <= w.epoch && w.disk.Marks()&damage != 0 {
+	if l.Epoch() <= w.epoch && w.damaged() {
 		w.refuse() // a disk that lies about directories takes the whole log with it
 		return
 	}
@@ -412,13 +412,30 @@ func (w *World) deadInOpen() bool {
 	return was
 }
 
+// judged reports whether a power loss must leave a log that opens without an operator: no garbage
+// and no stale bytes in sectors, writes torn at sector positions only.
+func (w *World) judged() bool {
+	return w.h.Faults&(faultfs.D1Garbage.Bit()|faultfs.D6Stale.Bit()) == 0
+}
+
+// damage returns the faults for which an open may be refused.
+func (w *World) damage() faultfs.FaultSet {
+	if w.judged() {
+		return damage
+	}
+	return damage | faultfs.D2Torn.Bit()
+}
+
+// damaged reports whether one of them took effect.
+func (w *World) damaged() bool { return w.disk.Marks()&w.damage() != 0 }
+
 // powerWhileDown is a power loss while no process runs.
 func (w *World) powerWhileDown() {
 	if w.process.up {
 		return
 	}
 	w.dice.Seed(w.rng.Next())
-	w.disk.PowerLoss(&w.dice, !w.h.Damaging())
+	w.disk.PowerLoss(&w.dice, w.judged())
 	w.check.Crash(w.clock.mono, model.PowerLoss)
 	w.res.Marks.add(MarkPower)
 	if w.Trace != nil {
@@ -441,8 +458,7 @@ func (w *World) stale() {
 
 // wildDamage tells the checker of damage whose place nobody knows.
 func (w *World) wildDamage() {
-	const placed = 1 << faultfs.D7Rot
-	if w.disk.Marks()&damage&^placed != 0 {
+	if w.disk.Marks()&w.damage()&^faultfs.D7Rot.Bit() != 0 {
 		w.check.DamageInjected(w.clock.mono, 0, w.check.End(), true)
 	}
 }

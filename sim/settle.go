@@ -64,7 +64,7 @@ func (w *World) segments() []model.SegmentSpan {
 func (w *World) retention() {
 	w.process.wallLow = min(w.process.wallLow, w.clock.now().Wall)
 	if r := retentionOf(&w.h.Config[w.process.config]); r != noRetention && w.process.opened {
-		if w.disk.Marks()&damage != 0 {
+		if w.damaged() {
 			r.Age = -2 // damaged spans go with what lies before them
 		}
 		if w.Trace != nil {
@@ -123,6 +123,7 @@ func (w *World) beginLiveness() {
 	p := &w.process
 	p.faults, p.recovery, p.failed = false, [2]int64{}, 0
 	p.bound = w.clock.mono + livenessBound
+	w.slow = [core.LaneCount]int64{}
 	w.rng.Seed(sub(w.h.Seed, 5))
 	if w.Trace != nil {
 		w.say("all faults are over")

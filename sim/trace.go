@@ -56,10 +56,12 @@ func (w *World) sayImages() {
 			continue
 		}
 		it := walk{d: &w.decoder, f: f, b: m.Kernel, pos: f.sector, base: f.base, chain: f.crc}
+		epoch, batches := uint32(0), 0
 		for it.next() {
-			w.say("  %s: [%d, %d) at %d, epoch %d, commit %d, frontier %d, append %d", m.Name, it.x.base, it.x.end,
-				it.x.pos, it.x.epoch, it.x.commit, it.x.frontier, w.identify(it.x.payload, uint32(it.x.end-it.x.base)))
+			epoch = it.x.epoch
+			batches++
 		}
-		w.say("  %s: %d bytes, batches end at %d", m.Name, len(m.Kernel), it.pos)
+		w.say("  %s: %d bytes, [%d, %d) of epoch %d in %d batches up to byte %d", m.Name, len(m.Kernel), f.base, it.base,
+			epoch, batches, it.pos)
 	}
 }

@@ -257,7 +257,7 @@ func (w *World) settle() {
 	if v := w.check.Violation(); v != nil && w.res.Violation == "" {
 		w.fail(v.Check.String(), v.Error())
 	}
-	if what := w.disk.Broken(); what != "" && what != synced && w.disk.Marks()&damage == 0 {
+	if what := w.disk.Broken(); what != "" && what != synced && !w.damaged() {
 		w.fail("disk", w.disk.Violation())
 	}
 	w.progress()
@@ -335,6 +335,6 @@ func (w *World) note(what, a, b uint64) {
 	w.res.Hash = (h ^ h>>32 ^ b) * 0xc4ceb9fe1a85ec53
 }
 
-// Hashes returns the hash of the run after each 64 events, so that two runs that differ can be
-// bisected. It is valid until the next Run.
+// Hashes returns the hash of the latest run as it stood after each 64 events, so that the first
+// difference between two runs can be found. It is valid until the next Run.
 func (w *World) Hashes() []uint64 { return w.hashes }
