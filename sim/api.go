@@ -10,10 +10,6 @@ import (
 // HashEvery is the number of events between two of the hashes that World.Hashes returns.
 const HashEvery = 64
 
-// Hashes returns the hash of the latest run as it stood after each HashEvery events, so that the
-// first difference between two runs can be found. It is valid until the next Run.
-func (w *World) Hashes() []uint64 { return w.hashes }
-
 // OpsMax is the largest number of operations that a schedule may be asked to have.
 const OpsMax = opsMax
 
