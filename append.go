@@ -277,8 +277,10 @@ func (l *Log) AppendAsync(recs ...Record) (Pending, error) {
 // AppendBatch appends an encoded batch, like AppendAsync. The payload must not change until the
 // outcome is known.
 func (l *Log) AppendBatch(b Batch) (Pending, error) {
-	cb := core.Batch{Payload: b.Payload, PayloadCRC: segment.PayloadCRC(b.Payload), Kind: b.Kind, Records: b.Records,
-		Producer: b.Producer}
+	cb := core.Batch{
+		Payload: b.Payload, PayloadCRC: segment.PayloadCRC(b.Payload), Kind: b.Kind, Records: b.Records,
+		Producer: b.Producer,
+	}
 	if !b.MaxTime.IsZero() {
 		cb.MaxTime = b.MaxTime.UnixNano()
 	}

@@ -41,8 +41,10 @@ type life struct {
 }
 
 func (o *life) options() varve.Options {
-	return varve.Options{Fsync: o.Mode, FsyncInterval: 2 * time.Millisecond, SegmentBytes: o.SegmentBytes,
-		NoPreallocate: o.NoPrepare, MinFreeBytes: -1}
+	return varve.Options{
+		Fsync: o.Mode, FsyncInterval: 2 * time.Millisecond, SegmentBytes: o.SegmentBytes,
+		NoPreallocate: o.NoPrepare, MinFreeBytes: -1,
+	}
 }
 
 // pipe serialises what the child reports; a line is one write, so that it arrives whole or not.
@@ -268,8 +270,10 @@ func killMode(t *testing.T, mode varve.FsyncMode, kills int) {
 		if n > 5*kills+20 {
 			t.Fatalf("only %d of %d kills met an append in flight", inFlight, n)
 		}
-		o := life{Dir: dir, Mode: mode, Seed: uint64(n), NoPrepare: rng.IntN(2) == 0,
-			SegmentBytes: []int64{2 << 10, 8 << 10, 256 << 10}[rng.IntN(3)]}
+		o := life{
+			Dir: dir, Mode: mode, Seed: uint64(n), NoPrepare: rng.IntN(2) == 0,
+			SegmentBytes: []int64{2 << 10, 8 << 10, 256 << 10}[rng.IntN(3)],
+		}
 		metaCall := 0
 		if rng.IntN(3) == 0 {
 			metaCall = 1 + rng.IntN(40)

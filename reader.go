@@ -199,8 +199,10 @@ func (r *Reader) record(rec *Record) (bool, error) {
 
 // malformed is the error of a payload whose checksum is right and whose content is not.
 func (r *Reader) malformed(expected, found string) error {
-	return &CorruptError{Segment: r.batch.Segment, Base: -1, Pos: r.batch.Pos, Offset: r.next, End: r.batch.End(),
-		Expected: expected, Found: found}
+	return &CorruptError{
+		Segment: r.batch.Segment, Base: -1, Pos: r.batch.Pos, Offset: r.next, End: r.batch.End(),
+		Expected: expected, Found: found,
+	}
 }
 
 // records yields records up to an offset, or for ever.

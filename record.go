@@ -87,8 +87,10 @@ func EncodeRecords(dst []byte, recs ...Record) Batch {
 	defer b.release()
 	start := len(dst)
 	payload, maxTime := b.appendTo(dst, recs, time.Now().UnixNano())
-	return Batch{Payload: payload[start:], Kind: KindRecords, Records: uint32(len(recs)),
-		MaxTime: time.Unix(0, maxTime), Producer: NoProducer}
+	return Batch{
+		Payload: payload[start:], Kind: KindRecords, Records: uint32(len(recs)),
+		MaxTime: time.Unix(0, maxTime), Producer: NoProducer,
+	}
 }
 
 // buffer is the recycled memory of one append: the encoded payload and what encoding needs.
@@ -118,8 +120,10 @@ func (b *buffer) release() {
 func (b *buffer) encode(recs []Record, now int64) core.Batch {
 	var maxTime int64
 	b.payload, maxTime = b.appendTo(b.payload[:0], recs, now)
-	return core.Batch{Payload: b.payload, PayloadCRC: segment.PayloadCRC(b.payload), Kind: KindRecords,
-		Records: uint32(len(recs)), MaxTime: maxTime, Producer: core.NoProducer}
+	return core.Batch{
+		Payload: b.payload, PayloadCRC: segment.PayloadCRC(b.payload), Kind: KindRecords,
+		Records: uint32(len(recs)), MaxTime: maxTime, Producer: core.NoProducer,
+	}
 }
 
 func (b *buffer) appendTo(dst []byte, recs []Record, now int64) (payload []byte, maxTime int64) {

@@ -125,8 +125,10 @@ func (p *RepairPlan) derive(ctx context.Context, fs disk.FS, files []core.FileEn
 		}
 	}
 	if s.SectorBytes == 0 || s.Start == core.EndNone {
-		return &RefusedError{Why: "no superblock verifies, and no segment has a header and a batch that verify",
-			Next: "restore it from a copy"}
+		return &RefusedError{
+			Why:  "no superblock verifies, and no segment has a header and a batch that verify",
+			Next: "restore it from a copy",
+		}
 	}
 	s.Lineage = lineageOf(first)
 	s.HotStart = s.Start
@@ -175,15 +177,19 @@ func scanFile(fs disk.FS, entry core.FileEntry, id *segment.LogID) (*segment.Fil
 	}
 	if h, _, v, _ := segment.ReadHeader(head); v == segment.HeaderGood {
 		if *id != (segment.LogID{}) && *id != h.LogID {
-			return nil, &RefusedError{Name: name, Why: "it belongs to another log than the files before it",
-				Next: "move what does not belong here out of the directory"}
+			return nil, &RefusedError{
+				Name: name, Why: "it belongs to another log than the files before it",
+				Next: "move what does not belong here out of the directory",
+			}
 		}
 		*id = h.LogID
 	}
 	info := new(segment.FileInfo)
 	var scan segment.Scanner
-	err = scan.Scan(&segment.ScanFile{Source: f, Bytes: entry.Bytes, ID: entry.ID, Base: entry.Base, LogID: *id,
-		SectorBytes: 512}, true, info)
+	err = scan.Scan(&segment.ScanFile{
+		Source: f, Bytes: entry.Bytes, ID: entry.ID, Base: entry.Base, LogID: *id,
+		SectorBytes: 512,
+	}, true, info)
 	return info, err
 }
 

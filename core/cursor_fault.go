@@ -69,8 +69,10 @@ func (x *fault) err(e *Extent) error {
 
 // damagedExtent is the error of a span that recovery could not heal.
 func damagedExtent(x *Extent, o Offset) error {
-	d := &CorruptError{Segment: x.Segment, Base: x.Base, Pos: x.DamagePos, Offset: o, End: x.End,
-		Expected: "a batch that verifies", Found: "bytes that do not verify"}
+	d := &CorruptError{
+		Segment: x.Segment, Base: x.Base, Pos: x.DamagePos, Offset: o, End: x.End,
+		Expected: "a batch that verifies", Found: "bytes that do not verify",
+	}
 	if x.Damage == segment.BreakPayload {
 		d.Expected, d.Found = "the payload that its checksum names", "another one"
 	}

@@ -39,8 +39,10 @@ func (t *tape) add(records uint32, payloadBytes int) {
 	for i := range payload {
 		payload[i] = byte(int(t.next) + i)
 	}
-	id := segment.Identity{PayloadBytes: uint32(payloadBytes), Kind: segment.KindRecords, Records: records, Base: t.next,
-		Epoch: t.epoch, ProducerID: -1, ProducerEpoch: -1, Sequence: -1, PayloadCRC: segment.PayloadCRC(payload)}
+	id := segment.Identity{
+		PayloadBytes: uint32(payloadBytes), Kind: segment.KindRecords, Records: records, Base: t.next,
+		Epoch: t.epoch, ProducerID: -1, ProducerEpoch: -1, Sequence: -1, PayloadCRC: segment.PayloadCRC(payload),
+	}
 	p := segment.Placement{ID: t.id, Commit: t.commit, Chain: t.chain}
 	var h [segment.BatchHeaderBytes]byte
 	t.chain = segment.PutBatchHeader(h[:], &p, &id, segment.PlacementSeed(tapeLog, t.id), segment.IdentitySeed(tapeLog))

@@ -30,8 +30,10 @@ func (c *Cursor) walk() {
 		end := q + segment.BatchHeaderBytes + int(b.id.PayloadBytes)
 		if end > len(f.Buf) {
 			if f.EOF {
-				c.failed(fault{kind: faultCut, pos: f.At + int64(q), offset: b.id.Base, end: b.id.End(),
-					want: int64(end - q), got: int64(len(f.Buf) - q)})
+				c.failed(fault{
+					kind: faultCut, pos: f.At + int64(q), offset: b.id.Base, end: b.id.End(),
+					want: int64(end - q), got: int64(len(f.Buf) - q),
+				})
 				return
 			}
 			at.pos = f.At + int64(q)
@@ -41,8 +43,10 @@ func (c *Cursor) walk() {
 		if !c.take(q, end, &b) {
 			return
 		}
-		at = place{valid: true, segment: at.segment, pos: f.At + int64(end), base: b.id.End(),
-			chained: true, chain: b.crc, commit: b.placement.Commit}
+		at = place{
+			valid: true, segment: at.segment, pos: f.At + int64(end), base: b.id.End(),
+			chained: true, chain: b.crc, commit: b.placement.Commit,
+		}
 	}
 	c.place = at
 	if c.limit < f.Extent.End { // at the tail: what comes next is about as much as came now
@@ -63,8 +67,10 @@ func (c *Cursor) take(q, end int, b *header) bool {
 	}
 	payload := f.Buf[q+segment.BatchHeaderBytes : end]
 	if crc := segment.PayloadCRC(payload); crc != b.id.PayloadCRC {
-		c.failed(fault{kind: faultPayload, pos: pos, offset: b.id.Base, end: b.id.End(),
-			want: int64(b.id.PayloadCRC), got: int64(crc)})
+		c.failed(fault{
+			kind: faultPayload, pos: pos, offset: b.id.Base, end: b.id.End(),
+			want: int64(b.id.PayloadCRC), got: int64(crc),
+		})
 		return false
 	}
 	c.batches = append(c.batches, CursorBatch{Identity: b.id, Payload: payload, Segment: f.Extent.Segment, Pos: pos})

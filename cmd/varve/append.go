@@ -204,8 +204,10 @@ type ack struct {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func newAcks(ctx context.Context, s *streams, l *varve.Log, report bool) *acks {
-	a := &acks{s: s, epoch: l.Stats().Epoch, report: report, log: l, pending: make(chan ack, 1024),
-		done: make(chan struct{}), ctx: context.WithoutCancel(ctx), first: -1}
+	a := &acks{
+		s: s, epoch: l.Stats().Epoch, report: report, log: l, pending: make(chan ack, 1024),
+		done: make(chan struct{}), ctx: context.WithoutCancel(ctx), first: -1,
+	}
 	go a.run()
 	return a
 }

@@ -203,8 +203,10 @@ func report(dir string, x *varve.Inspection) *checkReport {
 	}
 	for i := range damage {
 		d := &damage[i]
-		r.Damage = append(r.Damage, checkDamage{Name: d.Name(), Pos: d.Pos, First: d.Offset, End: d.End,
-			Expected: d.Expected, Found: d.Found})
+		r.Damage = append(r.Damage, checkDamage{
+			Name: d.Name(), Pos: d.Pos, First: d.Offset, End: d.End,
+			Expected: d.Expected, Found: d.Found,
+		})
 	}
 	for _, e := range x.View.Lineage {
 		r.Lineage = append(r.Lineage, checkLineage{Epoch: e.Epoch, First: e.First})
@@ -217,8 +219,10 @@ func fileName(p *core.Plan, i int) string {
 }
 
 func reportFile(f *core.PlanFile) checkFile {
-	c := checkFile{Name: segment.Name(f.Entry.Base, f.Entry.ID), Bytes: f.Entry.Bytes, First: f.Entry.Base, End: f.Entry.Base,
-		Index: "none", Fate: f.Fate.String(), Why: f.Why}
+	c := checkFile{
+		Name: segment.Name(f.Entry.Base, f.Entry.ID), Bytes: f.Entry.Bytes, First: f.Entry.Base, End: f.Entry.Base,
+		Index: "none", Fate: f.Fate.String(), Why: f.Why,
+	}
 	if n := len(f.Info.Runs); n > 0 {
 		c.First, c.End = f.Info.Runs[0].First, f.Info.Runs[n-1].End
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -429,8 +430,10 @@ func TestBenchReport(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &m); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"records_per_second", "mb_per_second", "p50_us", "p99_us", "records_per_commit", "cpu_us_per_record",
-		"raw_sync_per_second_before", "raw_sync_per_second_after", "ratio_to_raw", "ratio_to_ceiling"} {
+	for _, key := range []string{
+		"records_per_second", "mb_per_second", "p50_us", "p99_us", "records_per_commit", "cpu_us_per_record",
+		"raw_sync_per_second_before", "raw_sync_per_second_after", "ratio_to_raw", "ratio_to_ceiling",
+	} {
 		if m[key] <= 0 {
 			t.Errorf("%s = %v", key, m[key])
 		}
@@ -486,5 +489,31 @@ func TestExitOfABrokenPipe(t *testing.T) {
 	s := &streams{err: io.Discard}
 	if code := s.exit(errors.New("x")); code != exitFailed {
 		t.Fatal(code)
+	}
+}
+
+// TestReadmeListsTheSettings compares the table in the README with the flags.
+func TestReadmeListsTheSettings(t *testing.T) {
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := string(b)
+	settings := reflect.TypeFor[settings]()
+	for i := range settings.NumField() {
+		f := settings.Field(i)
+		key := strings.ToLower(strings.TrimPrefix(f.Tag.Get("env"), "VARVE_"))
+		row := ""
+		for line := range strings.Lines(readme) {
+			if strings.HasPrefix(line, "| `") && strings.Contains(line, "`"+key+"`") {
+				row = line
+			}
+		}
+		if value := f.Tag.Get("default"); row == "" || value != "-1" && !strings.Contains(row, value) {
+			t.Errorf("README.md: no row for %s with default %s: %q", key, value, row)
+		}
+		if _, ok := reflect.TypeFor[varve.Options]().FieldByName(f.Name); !ok && f.Name != "FsyncMode" && f.Name != "Preallocate" {
+			t.Errorf("no option %s", f.Name)
+		}
 	}
 }

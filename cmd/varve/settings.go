@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +11,7 @@ import (
 )
 
 // settings are the numbers of a log, each as a flag and as an environment variable. This struct is
-// the one table of them: settingsTable prints it for the README.
+// the one table of them; a test compares it with the README's.
 type settings struct {
 	FsyncMode     fsyncMode `name:"fsync" env:"VARVE_FSYNC_MODE" default:"on_commit" placeholder:"MODE" help:"When an append is acked: on_commit, periodic or none."`
 	FsyncInterval int       `name:"fsync-interval-ms" env:"VARVE_FSYNC_INTERVAL_MS" default:"250" help:"Milliseconds between syncs under periodic."`
@@ -143,35 +142,4 @@ func parseBytes(s string) (int64, error) {
 		return 0, fmt.Errorf("%q is no number of bytes (such as 1048576 or 1MiB)", s)
 	}
 	return v * unit, nil
-}
-
-// settingsTable returns the settings as the README lists them.
-func settingsTable() string {
-	var b strings.Builder
-	b.WriteString("| flag | environment | default | meaning |\n|---|---|---|---|\n")
-	t := reflect.TypeFor[settings]()
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name := f.Tag.Get("name")
-		if name == "" {
-			name = kebab(f.Name)
-		}
-		fmt.Fprintf(&b, "| `--%s` | `%s` | %s | %s |\n", name, f.Tag.Get("env"), f.Tag.Get("default"), f.Tag.Get("help"))
-	}
-	return b.String()
-}
-
-// kebab is how a field's name becomes a flag's.
-func kebab(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if r >= 'A' && r <= 'Z' {
-			if i > 0 {
-				b.WriteByte('-')
-			}
-			r += 'a' - 'A'
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
