@@ -70,6 +70,22 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
+// BenchmarkCommitCancellable: one writer whose context can be cancelled, and so hands every commit
+// over.
+func BenchmarkCommitCancellable(b *testing.B) {
+	l := benchLog(b, varve.Options{})
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	r := varve.Record{Value: make([]byte, 128)}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		if _, err := l.Append(ctx, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkRawSync is the ceiling: pwrite and fdatasync over written blocks.
 func BenchmarkRawSync(b *testing.B) {
 	for _, size := range []int{512, 16 << 10} {

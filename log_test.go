@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"varve"
+	"varve/tiers/disk"
 )
 
 func TestMain(m *testing.M) {
@@ -327,4 +328,75 @@ func TestInspectBesideAWriter(t *testing.T) {
 	if _, err := varve.Inspect(t.Context(), t.TempDir(), varve.InspectOptions{}); err == nil {
 		t.Fatal("an empty directory was inspected")
 	}
+}
+
+func TestFullDisk(t *testing.T) {
+	fs := hooked(t.TempDir())
+	l := openHooked(t, fs, varve.Options{NoPreallocate: true})
+	mustAppend(t, l, 0)
+	on(&fs.write, func() error { return disk.ErrNoSpace })
+	for range 3 {
+		if _, err := l.Append(t.Context(), rec(1)); !errors.Is(err, varve.ErrNoSpace) || errors.Is(err, varve.ErrUnknown) {
+			t.Fatalf("append to a full disk: %v", err)
+		}
+	}
+	if n := readAll(t, l, 0); n != 1 {
+		t.Fatalf("%d records", n)
+	}
+	on(&fs.write, nil)
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		_, err := l.Append(t.Context(), rec(1))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, varve.ErrNoSpace) || time.Since(began) > 10*time.Second {
+			t.Fatalf("append after space came back: %v", err)
+		}
+	}
+	if n := readAll(t, l, 0); n != 2 {
+		t.Fatalf("%d records", n)
+	}
+}
+
+func TestManySegments(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, varve.Options{Fsync: varve.None, SegmentBytes: 1024})
+	for i := range int64(1000) {
+		if _, err := l.Append(t.Context(), varve.Record{Value: make([]byte, 500)}); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	began, before := time.Now(), descriptors(t)
+	l = open(t, dir, varve.Options{})
+	took := time.Since(began)
+	s := l.Stats()
+	if s.SealedSegments < 1000 || s.Committed != 1000 {
+		t.Fatalf("%d segments, committed %d", s.SealedSegments, s.Committed)
+	}
+	r := l.NewReader(varve.Position{}, varve.ReadOptions{})
+	defer r.Close()
+	for range 1000 {
+		if _, ok, err := r.Poll(); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if n := descriptors(t) - before; n > 8 {
+			t.Fatalf("%d more descriptors than before open", n)
+		}
+	}
+	t.Logf("open of %d sealed segments: %v, %d descriptors", s.SealedSegments, took, descriptors(t)-before)
+	if took > 3*time.Second { // about 20 ms on an idle machine
+		t.Fatalf("open took %v", took)
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("no /proc/self/fd to count descriptors in")
+	}
+	return len(entries)
 }

@@ -3,6 +3,7 @@ package varve_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 
 	"varve"
@@ -69,5 +70,49 @@ func BenchmarkReadBatches(b *testing.B) {
 			n += int64(v.Records)
 		}
 		_ = r.Close()
+	}
+}
+
+// BenchmarkOpen: a log of 256 MiB, sealed (footers vouch for it) and as a kill leaves it (the active
+// segment is read whole) (G9).
+func BenchmarkOpen(b *testing.B) {
+	for name, sealed := range map[string]bool{"sealed": true, "killed": false} {
+		b.Run(name, func(b *testing.B) {
+			dir, copied := b.TempDir(), b.TempDir()
+			o := varve.Options{Fsync: varve.None, SegmentBytes: 1 << 30, MinFreeBytes: -1}
+			if sealed {
+				o.SegmentBytes = 64 << 20
+			}
+			l, err := varve.Open(b.Context(), dir, o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			const total = 256 << 20
+			recs := make([]varve.Record, 100)
+			for i := range recs {
+				recs[i].Value = make([]byte, 1024)
+			}
+			for range total / 1024 / 100 {
+				if _, err := l.Append(context.Background(), recs...); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if !sealed { // what a kill leaves is a copy of the running log
+				if err := os.CopyFS(copied+"/log", os.DirFS(dir)); err != nil {
+					b.Fatal(err)
+				}
+				dir = copied + "/log"
+			}
+			if err := l.Close(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(total)
+			b.ResetTimer()
+			for range b.N {
+				if _, err := varve.Inspect(b.Context(), dir, varve.InspectOptions{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -90,6 +90,7 @@ func (s *streams) exit(err error) int {
 		return exitOK
 	}
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 	s.note("varve: %s", strings.ReplaceAll(text, "core: ", ""))
 	var usage usageError
 	switch {
