@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"varve"
+	"varve/tiers/disk"
+	"varve/tiers/disk/osfs"
 )
 
 func benchLog(b *testing.B, o varve.Options) *varve.Log {
@@ -36,6 +39,27 @@ func cpuTime() time.Duration {
 	return time.Duration(syscall.TimevalToNsec(syscall.Timeval(u.Utime)) + syscall.TimevalToNsec(syscall.Timeval(u.Stime)))
 }
 
+// appendFrom appends b.N records of 128 B from so many goroutines.
+func appendFrom(b *testing.B, l *varve.Log, writers int) {
+	var wg sync.WaitGroup
+	for w := range writers {
+		n := b.N / writers
+		if w < b.N%writers {
+			n++
+		}
+		wg.Go(func() {
+			r := varve.Record{Value: make([]byte, 128)}
+			for range n {
+				if _, err := l.Append(context.Background(), r); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // BenchmarkCommit: writers that wait for their own ack, records of 128 B, on_commit (G2 - G5).
 func BenchmarkCommit(b *testing.B) {
 	for _, writers := range []int{1, 8, 64, 256} {
@@ -44,23 +68,7 @@ func BenchmarkCommit(b *testing.B) {
 			before, cpu := l.Stats(), cpuTime()
 			b.ReportAllocs()
 			b.ResetTimer()
-			var wg sync.WaitGroup
-			for w := range writers {
-				n := b.N / writers
-				if w < b.N%writers {
-					n++
-				}
-				wg.Go(func() {
-					r := varve.Record{Value: make([]byte, 128)}
-					for range n {
-						if _, err := l.Append(context.Background(), r); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			wg.Wait()
+			appendFrom(b, l, writers)
 			b.StopTimer()
 			after := l.Stats()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
@@ -180,5 +188,48 @@ func BenchmarkMiBBatches(b *testing.B) {
 		if _, err := p.Wait(context.Background()); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// idleDisk swallows what is written to segment files: what is left is the cost of core and driver.
+type idleDisk struct{ disk.FS }
+
+type idleFile struct{ disk.File }
+
+func (d idleDisk) Open(name string, mode disk.Mode) (disk.File, error) {
+	f, err := d.FS.Open(name, mode)
+	if err == nil && strings.HasSuffix(name, ".seg") {
+		return idleFile{f}, nil
+	}
+	return f, err
+}
+
+func (idleFile) WriteAt(bufs [][]byte, _ int64) (n int, err error) {
+	for _, b := range bufs {
+		n += len(b)
+	}
+	return n, nil
+}
+
+func (idleFile) Sync() error                   { return nil }
+func (idleFile) WriteZeros(int64, int64) error { return nil }
+func (idleFile) Truncate(int64) error          { return nil }
+
+// BenchmarkDriver: commits on a disk that costs nothing.
+func BenchmarkDriver(b *testing.B) {
+	for _, writers := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			l, err := varve.OpenFS(b.Context(), idleDisk{osfs.New(b.TempDir())}, "log", varve.Options{MinFreeBytes: -1})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer l.Close(context.Background())
+			cpu := cpuTime()
+			b.ReportAllocs()
+			b.ResetTimer()
+			appendFrom(b, l, writers)
+			b.StopTimer()
+			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N), "cpu-ns/record")
+		})
 	}
 }
