@@ -6,6 +6,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,10 +36,11 @@ type commands struct {
 	DemoWriter demoWriterCommand `cmd:"" hidden:""`
 }
 
-// streams are where a command writes.
+// streams are where a command writes, and the world it runs seeds in.
 type streams struct {
-	out *bufio.Writer
-	err io.Writer
+	out   *bufio.Writer
+	err   io.Writer
+	world func() simulator
 }
 
 // note prints a line for people, beside the output.
@@ -46,7 +48,7 @@ func (s *streams) note(format string, args ...any) { fmt.Fprintf(s.err, format+"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, newWorld)
 	stop()
 	os.Exit(code)
 }
@@ -55,8 +57,8 @@ func main() {
 type failure struct{ error }
 
 // run is the program: it returns the exit code.
-func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	s := &streams{out: bufio.NewWriterSize(out, 64<<10), err: errOut}
+func run(ctx context.Context, args []string, out, errOut io.Writer, world func() simulator) int {
+	s := &streams{out: bufio.NewWriterSize(out, 64<<10), err: errOut, world: world}
 	var c commands
 	code, exited := exitOK, false
 	parser, err := kong.New(&c, kong.Name("varve-sim"), kong.Description("The crash simulator of Varve."), kong.UsageOnError(),
@@ -80,7 +82,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	if _, explained := err.(failure); !explained {
+	if explained := (failure{}); !errors.As(err, &explained) {
 		s.note("varve-sim: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return exitFailed

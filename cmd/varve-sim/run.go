@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,9 @@ import (
 
 // marksDue is the number of seeds from which on a mark that none of them reached is a failure.
 const marksDue = 100_000
+
+// marksListed is the number of seeds from which on those marks are listed for people.
+const marksListed = 10_000
 
 // seedRange is which seeds to run, and how long their schedules are.
 type seedRange struct {
@@ -48,8 +53,6 @@ type runCommand struct {
 	Time    time.Duration `default:"0" placeholder:"D" help:"Stop after this time, such as 30s."`
 	All     bool          `help:"Go on after a violation and count them."`
 	JSON    bool          `name:"json" help:"Print JSON."`
-
-	world func() simulator `kong:"-"`
 }
 
 // Validate checks ranges.
@@ -65,10 +68,7 @@ func (c *runCommand) Validate() error {
 
 // Run runs the seeds and reports.
 func (c *runCommand) Run(ctx context.Context, s *streams) error {
-	j := job{from: c.From, seeds: c.Seeds, workers: c.Workers, ops: c.Ops, limit: c.Time, all: c.All, world: c.world}
-	if j.world == nil {
-		j.world = newWorld
-	}
+	j := job{from: c.From, seeds: c.Seeds, workers: c.Workers, ops: c.Ops, limit: c.Time, all: c.All, world: s.world}
 	if j.workers == 0 {
 		j.workers = runtime.GOMAXPROCS(0)
 	}
@@ -81,6 +81,9 @@ func (c *runCommand) Run(ctx context.Context, s *streams) error {
 		}
 	} else {
 		r.text(s)
+	}
+	if err := s.out.Flush(); err != nil {
+		return fmt.Errorf("write output: %w", err)
 	}
 	return r.verdict(ctx, s)
 }
@@ -130,7 +133,9 @@ func (r *runReport) verdict(ctx context.Context, s *streams) error {
 }
 
 func (r *runReport) text(s *streams) {
-	line := func(what, format string, args ...any) { fmt.Fprintf(s.out, "%-12s"+format+"\n", append([]any{what}, args...)...) }
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(s.out, "%-12s"+format+"\n", append([]any{what}, args...)...)
+	}
 	length := "8 to 1000 operations each"
 	if r.job.ops > 0 {
 		length = group(r.job.ops) + " operations each"
@@ -147,8 +152,11 @@ func (r *runReport) text(s *streams) {
 	for _, place := range []string{"disk", "core", "sim"} {
 		line("  "+place, "%s", markList(list, place+" "))
 	}
-	if len(missing) > 0 {
-		line("  missing", "%s", wrap(missing, ", "))
+	switch {
+	case len(missing) > 0 && n >= marksListed:
+		line("  missing", "%s", wrap(missing))
+	case len(missing) > 0:
+		line("  missing", "%d, which so few seeds need not reach; --json lists them", len(missing))
 	}
 	line("hash", "%016x of all seeds", r.digest)
 	line("violations", "%s%s", group(r.violations), byCheck(r.checks))
@@ -162,7 +170,10 @@ func markList(list []sim.MarkCount, place string) string {
 			words = append(words, name+" "+group(m.Runs))
 		}
 	}
-	return wrap(words, ", ")
+	if len(words) == 0 {
+		return "none"
+	}
+	return wrap(words)
 }
 
 const (
@@ -171,17 +182,15 @@ const (
 )
 
 // wrap joins words into lines of bounded width.
-func wrap(words []string, sep string) string {
+func wrap(words []string) string {
 	var b strings.Builder
 	width := 0
 	for i, w := range words {
-		if i > 0 {
-			b.WriteString(sep)
-			width += len(sep)
-			if width+len(w) > lineWidth-indent {
-				b.WriteString("\n" + strings.Repeat(" ", indent))
-				width = 0
+		if sep := ", "; i > 0 {
+			if width += len(sep); width+len(w) > lineWidth-indent {
+				sep, width = strings.TrimRight(sep, " ")+"\n"+strings.Repeat(" ", indent), 0
 			}
+			b.WriteString(sep)
 		}
 		b.WriteString(w)
 		width += len(w)
@@ -240,4 +249,16 @@ func (r *runReport) json(s *streams) error {
 	e := json.NewEncoder(s.out)
 	e.SetIndent("", "  ")
 	return e.Encode(&out)
+}
+
+// byCheck lists violations by property.
+func byCheck(checks map[string]uint64) string {
+	var words []string
+	for _, check := range slices.Sorted(maps.Keys(checks)) {
+		words = append(words, fmt.Sprintf("%s %s", check, group(checks[check])))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(words, ", ")
 }
