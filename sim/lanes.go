@@ -13,14 +13,16 @@ type flight struct {
 	effect   core.Effect
 	executed bool // the step at hand
 	done     bool // it was the last
+	sync     bool // it is a sync of the active segment
 	err      error
 }
 
 // launch starts the next step of a lane's effect.
 func (w *World) launch(lane core.Lane) {
 	f := &w.flights[lane]
-	f.executed, f.done, f.err = false, false, nil
-	took := w.latency(f.effect)
+	f.executed, f.done, f.err, f.sync = false, false, nil, syncing(f.effect)
+	w.exclusive(lane)
+	took := w.latency(f.sync)
 	if extra := w.slow[lane]; extra > 0 {
 		took += extra
 		w.slow[lane] = 0
@@ -32,10 +34,50 @@ func (w *World) launch(lane core.Lane) {
 	w.queue.push(entry{at: w.clock.mono + took, kind: wakeStep, arg: int32(lane), life: w.process.life})
 }
 
+// exclusive judges that at most one sync of one file is outstanding: the first one that fails
+// consumes the error, and the other one "succeeds". It also judges that a commit keeps out of the
+// range that is being zero-filled.
+func (w *World) exclusive(lane core.Lane) {
+	e, sync := w.flights[lane].effect, w.flights[lane].sync
+	for i := range w.flights {
+		other := w.flights[i].effect
+		if core.Lane(i) == lane || other == nil {
+			continue
+		}
+		if sync && w.flights[i].sync && fileOf(e) == fileOf(other) {
+			w.fail("exclusion", "two syncs of one file are outstanding")
+		}
+		c, ok := e.(*core.Commit)
+		p, ok2 := other.(*core.Prepare)
+		if !ok || !ok2 {
+			c, ok = other.(*core.Commit)
+			p, ok2 = e.(*core.Prepare)
+		}
+		if ok && ok2 && c.Segment == p.Segment && c.Pos < p.Pos+p.Bytes && p.Pos < c.Pos+c.Bytes {
+			w.fail("exclusion", "a commit writes into the range that is being zero-filled")
+		}
+	}
+}
+
+// fileOf returns the segment that an effect syncs.
+func fileOf(e core.Effect) segment.ID {
+	switch e := e.(type) {
+	case *core.Commit:
+		return e.Segment
+	case *core.Rollback:
+		return e.Segment
+	case *core.Seal:
+		return e.Segment
+	case *core.Sync:
+		return e.Segment
+	}
+	return 0
+}
+
 // latency draws how long a step takes.
-func (w *World) latency(e core.Effect) int64 {
+func (w *World) latency(sync bool) int64 {
 	typical := w.h.Write
-	if syncing(e) {
+	if sync {
 		typical = w.h.Sync
 	}
 	took := 1 + w.rng.Below(2*typical)
@@ -48,10 +90,12 @@ func (w *World) latency(e core.Effect) int64 {
 
 // syncing reports whether the next step of an effect is a sync of the active segment.
 func syncing(e core.Effect) bool {
-	switch e.(type) {
+	switch e := e.(type) {
 	case *core.Sync:
 		return true
-	case *core.Commit, *core.Rollback, *core.Seal:
+	case *core.Commit:
+		return e.Sync && e.Stage > 0
+	case *core.Rollback, *core.Seal:
 		return e.Result().Stage > 0
 	}
 	return false
@@ -87,6 +131,7 @@ func (w *World) syncFailed(f *flight) {
 func (w *World) execute(f *flight) {
 	e := f.effect
 	stage, sync := e.Result().Stage, syncing(e)
+	f.sync = sync
 	w.claimed(e, stage)
 	before, injected := w.fs.Calls(), w.disk.Counts().Injected
 	f.done, f.err = w.store.Step(e)
