@@ -186,10 +186,7 @@ func (l *Log) onList(e *List) {
 	if len(b.tmp) > 0 {
 		l.mark(MarkTmp)
 	}
-	for i := range e.Files {
-		b.plan.addFile(e.Files[i])
-	}
-	b.plan.sortFiles()
+	b.plan.addFiles(e.Files)
 	b.plan.Unknown = append(b.plan.Unknown[:0], e.Unknown...)
 	if e.Super[0] || e.Super[1] {
 		b.step = bootSuper
@@ -241,6 +238,9 @@ func (l *Log) onLoadSuper(e *LoadSuper) {
 			continue
 		}
 		err := segment.ReadSuper(e.Slots[i], &b.supers[i])
+		if err == nil {
+			err = contradiction(&b.supers[i])
+		}
 		f.Valid[i], f.Problems[i] = err == nil, err
 		if errors.Is(err, segment.ErrSuperNewer) {
 			f.Newer = true

@@ -1,6 +1,11 @@
 package core
 
-import "varve/core/segment"
+import (
+	"cmp"
+	"slices"
+
+	"varve/core/segment"
+)
 
 // Plan is what recovery found and decided. It is a pure function of the superblock, the files and
 // the configuration; `varve log check` prints it and changes nothing.
@@ -29,6 +34,7 @@ type Plan struct {
 	Refused error // why the log cannot be opened
 
 	refusal     RefusedError
+	twins       bool // two files have one segment id
 	quarantines []FileEntry
 }
 
@@ -113,12 +119,17 @@ func (p *Plan) addFile(e FileEntry) *PlanFile {
 	return f
 }
 
-// sortFiles orders files by base offset, then id. Insertion: directories come nearly in order.
-func (p *Plan) sortFiles() {
-	for i := 1; i < len(p.Files); i++ {
-		for j := i; j > 0 && before(&p.Files[j].Entry, &p.Files[j-1].Entry); j-- {
-			p.Files[j], p.Files[j-1] = p.Files[j-1], p.Files[j]
-		}
+// addFiles takes over the files of a directory, by base offset, then id.
+func (p *Plan) addFiles(files []FileEntry) {
+	slices.SortFunc(files, func(a, b FileEntry) int { return cmp.Compare(a.ID, b.ID) })
+	for i := 1; i < len(files); i++ {
+		p.twins = p.twins || files[i-1].ID == files[i].ID
+	}
+	slices.SortFunc(files, func(a, b FileEntry) int {
+		return cmp.Or(cmp.Compare(a.Base, b.Base), cmp.Compare(a.ID, b.ID))
+	})
+	for i := range files {
+		p.addFile(files[i])
 	}
 }
 

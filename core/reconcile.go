@@ -69,7 +69,25 @@ func (r *reconciler) measureFiles() {
 			f.end = max(f.end, f.Info.Runs[j].End)
 			f.appendTime = max(f.appendTime, f.Info.Runs[j].AppendTime)
 		}
+		if r.p.twins && f.usable() && f.batches() && r.hasTwin(i) {
+			r.refuse(f, "another file has its segment id", "move one of the two out of the directory")
+			return
+		}
+		if max(f.end, f.Info.Evidence) > offsetMax && (f.batches() || f.lost()) {
+			r.refuse(f, "it holds offsets beyond the greatest that a log gives out", "move it out of the directory")
+			return
+		}
 	}
+}
+
+// hasTwin reports whether a file before the i-th holds batches under the same segment id.
+func (r *reconciler) hasTwin(i int) bool {
+	for j := range r.p.Files[:i] {
+		if f := &r.p.Files[j]; f.Entry.ID == r.p.Files[i].Entry.ID && f.usable() && f.batches() {
+			return true
+		}
+	}
+	return false
 }
 
 // claimEpoch takes the highest epoch that verified fields name, plus one. A batch of an epoch that
@@ -364,7 +382,7 @@ func (r *reconciler) damage(o Offset, at int) (next Offset, more bool) {
 		return 0, false
 	}
 	epoch, limit := ownerOf(r.s.Lineage, o)
-	next = min(next, limit)
+	next = min(next, limit, p.Evidence) // above evidence a gap is the end
 	if r.cfg.Repair {
 		r.marks.Add(MarkRepairLost)
 		p.Declared = append(p.Declared, Span{Epoch: epoch, First: o, End: next})
@@ -420,6 +438,9 @@ func (r *reconciler) nextServed(o Offset) Offset {
 		}
 		if f.quick() {
 			consider(f, f.Info.Footer.Base)
+		}
+		if f.lost() {
+			consider(f, f.Info.Header.Base)
 		}
 		for j := range f.Info.Runs {
 			consider(f, f.Info.Runs[j].First)
@@ -481,14 +502,14 @@ func (p *Plan) rescued(at int, e *Replace) {
 		}
 		break
 	}
-	if src := &p.Files[r.File]; !p.serves(old) && src.Fate == FateServe {
+	if src := &p.Files[r.File]; !p.serves(&src.Entry) && src.Fate == FateServe {
 		src.Fate = FateSuperseded
 	}
 }
 
-func (p *Plan) serves(id segment.ID) bool {
+func (p *Plan) serves(e *FileEntry) bool {
 	for i := range p.Extents {
-		if p.Extents[i].Segment == id {
+		if p.Extents[i].Segment == e.ID && p.Extents[i].Base == e.Base {
 			return true
 		}
 	}
@@ -500,7 +521,7 @@ func (r *reconciler) judgeFiles() {
 	p := r.p
 	for i := range p.Files {
 		f := &p.Files[i]
-		if f.Fate != FateDamaged || !p.serves(f.Entry.ID) {
+		if f.Fate != FateDamaged || !p.serves(&f.Entry) {
 			f.Fate = r.fate(f)
 		}
 		if f.Fate == FateQuarantine {
@@ -515,7 +536,7 @@ func (r *reconciler) fate(f *PlanFile) Fate {
 	case f.Info.Verdict == segment.HeaderMisnamed:
 		r.marks.Add(MarkQuarantine)
 		return FateQuarantine
-	case p.serves(f.Entry.ID):
+	case p.serves(&f.Entry):
 		return FateServe
 	case !f.batches() && (f.Entry.Base >= p.End && !r.cfg.Repair || !f.Info.Tail):
 		r.marks.Add(MarkUnfinished)

@@ -58,7 +58,7 @@ func (l *Log) rebuildSuper() {
 		}
 	}
 	s.Lineage = append(s.Lineage[:0], s.Lineage[keep:]...)
-	s.Start, s.HotStart = start, start
+	s.Start, s.HotStart, s.Frontier = start, start, start
 }
 
 // noteEpoch keeps the least first offset of each epoch, sorted by epoch.
@@ -104,20 +104,20 @@ func (p *Plan) declared(at int, e *Create) {
 	f.Info.Verdict, f.Info.Header = segment.HeaderGood, e.Header
 	for i := range p.Extents {
 		if x := &p.Extents[i]; x.First == d.First && x.End == d.End {
-			old := x.Segment
+			old := FileEntry{ID: x.Segment, Base: x.Base}
 			*x = lostExtent(f, d.Epoch, d.First, d.End)
-			p.giveUp(old, f.Entry.ID)
+			p.giveUp(&old)
 		}
 	}
 }
 
 // giveUp moves a damaged file aside that serves nothing any more.
-func (p *Plan) giveUp(id, by segment.ID) {
-	if id == by || p.serves(id) {
+func (p *Plan) giveUp(e *FileEntry) {
+	if p.serves(e) {
 		return
 	}
 	for i := range p.Files {
-		if f := &p.Files[i]; f.Entry.ID == id && f.Fate == FateDamaged {
+		if f := &p.Files[i]; f.Entry.ID == e.ID && f.Entry.Base == e.Base && f.Fate == FateDamaged {
 			f.Fate = FateQuarantine
 		}
 	}

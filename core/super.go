@@ -24,6 +24,30 @@ func (s *superState) reset() {
 	s.state.Lineage = lineage
 }
 
+// A slot whose fields contradict each other was not written by this program, whatever its checksum.
+var (
+	errSuperSequence = &segment.SuperError{Pos: 32, Expected: "a sequence below 2^62", Found: "another"}
+	errSuperEpoch    = &segment.SuperError{Pos: 48, Expected: "an epoch that is not below those of the lineage", Found: "another"}
+	errSuperStart    = &segment.SuperError{Pos: 56, Expected: "HotStart <= Start <= Frontier < 2^62", Found: "another order"}
+	errSuperLineage  = &segment.SuperError{Pos: 128, Expected: "a lineage that names the owner of HotStart", Found: "another"}
+)
+
+// contradiction tells why a slot that verifies cannot be true, nil if it can.
+func contradiction(s *segment.Superblock) error {
+	n := len(s.Lineage)
+	switch {
+	case s.Sequence >= 1<<62:
+		return errSuperSequence
+	case n == 0 || s.Lineage[0].Epoch == 0 || s.Lineage[0].First > s.HotStart:
+		return errSuperLineage
+	case s.Lineage[n-1].Epoch > s.Epoch:
+		return errSuperEpoch
+	case s.HotStart > s.Start || s.Start > s.Frontier || s.Frontier > offsetMax:
+		return errSuperStart
+	}
+	return nil
+}
+
 // save issues a save of state to the next slot. Every attempt takes a sequence of its own.
 func (l *Log) save(newLog bool) Effect {
 	s := &l.super
