@@ -35,9 +35,38 @@ func (s *Store) name(b []byte) string {
 	return n
 }
 
+// nameSlot remembers the name of one segment. A segment's name is needed again and again for a
+// while: the slots spare making it and looking it up.
+type nameSlot struct {
+	base core.Offset
+	id   segment.ID
+	name string
+}
+
+// nameSlots is how many names each table of slots holds; a power of two.
+const nameSlots = 256
+
+// slot returns where the name of a segment is remembered.
+func slot(base core.Offset, id segment.ID) int {
+	const spread = 0x9e3779b97f4a7c15
+	return int((uint64(base)*spread ^ uint64(id)) * spread >> 56)
+}
+
 func (s *Store) segmentName(base core.Offset, id segment.ID) string {
+	at := slot(base, id)
+	s.mu.Lock()
+	if n := &s.segments[at]; n.name != "" && n.base == base && n.id == id {
+		name := n.name
+		s.mu.Unlock()
+		return name
+	}
+	s.mu.Unlock()
 	var b nameBuf
-	return s.name(segment.AppendName(b[:0], base, id))
+	name := s.name(segment.AppendName(b[:0], base, id))
+	s.mu.Lock()
+	s.segments[at] = nameSlot{base, id, name}
+	s.mu.Unlock()
+	return name
 }
 
 func (s *Store) indexName(base core.Offset, id segment.ID) string {
@@ -47,6 +76,12 @@ func (s *Store) indexName(base core.Offset, id segment.ID) string {
 
 // tmpName returns the name under which a file is made before it is renamed.
 func (s *Store) tmpName(name string) string {
+	switch name {
+	case superName0:
+		return superName0 + tmpSuffix
+	case superName1:
+		return superName1 + tmpSuffix
+	}
 	var b nameBuf
 	return s.name(append(append(b[:0], name...), tmpSuffix...))
 }

@@ -16,9 +16,10 @@ import (
 type Store struct {
 	fs FS
 
-	mu     sync.Mutex // guards active and names
-	active activeFile
-	names  map[string]string
+	mu       sync.Mutex // guards active and the names
+	active   activeFile
+	names    map[string]string
+	segments [nameSlots]nameSlot
 
 	// Scratch of the Hot lane.
 	hot struct {
@@ -45,7 +46,7 @@ type activeFile struct {
 }
 
 // namesMax bounds the names that are kept; beyond it they are forgotten and made again.
-const namesMax = 4096
+const namesMax = 1 << 16
 
 // Errors of the store itself.
 var (
