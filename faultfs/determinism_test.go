@@ -341,3 +341,26 @@ func TestManyFiles(t *testing.T) {
 		t.Fatalf("%d bytes used by nothing", d.Used())
 	}
 }
+
+// TestSweepForgetsTheRunBefore: which files a disk still knows, and with that every draw over them,
+// depends on this run alone, not on what the disk was used for before.
+func TestSweepForgetsTheRunBefore(t *testing.T) {
+	used, fresh := New(), New()
+	fs := ready(t, used, 1<<20)
+	for i := range 60 {
+		must(t, mustOpen(t, fs, string(rune('a'+i%26))+string(rune('a'+i/26)), disk.Create).Close())
+	}
+	fsUsed, fsFresh := ready(t, used, 1<<20), ready(t, fresh, 1<<20)
+	for i := range 100 {
+		for _, fs := range []*FS{fsUsed, fsFresh} {
+			must(t, mustOpen(t, fs, "x.tmp", disk.Create).Close())
+			must(t, fs.Remove("x.tmp"))
+			if i%5 == 0 {
+				must(t, fs.SyncDir(""))
+			}
+		}
+		if len(used.inodes) != len(fresh.inodes) {
+			t.Fatalf("after %d files: a used disk knows %d, a fresh one %d", i+1, len(used.inodes), len(fresh.inodes))
+		}
+	}
+}

@@ -64,6 +64,7 @@ type Disk struct {
 	dirNodes [3]inode // stand for the directories themselves in their parents' entries
 	inodes   []*inode // in use
 	free     []*inode // cleared
+	sweepAt  int      // files from which on newInode collects
 	handles  []*File
 	next     int // where the search for an unused handle goes on
 	open     int
@@ -110,7 +111,7 @@ func (d *Disk) Reset(p Params) {
 	d.rand.Seed(p.Seed)
 	d.faults, d.marks, d.readOnly = 0, 0, false
 	d.capacity, d.used = p.Capacity, 0
-	d.last = nil
+	d.last, d.sweepAt = nil, sweepMin
 	d.counts = Counts{}
 	d.violation = violation{}
 	d.Heal()

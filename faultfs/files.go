@@ -16,10 +16,16 @@ func (d *Disk) unlinked(n *inode) {
 	}
 }
 
-// newInode returns an empty file, from those that nothing can reach any more if there are many.
+// sweepMin is the number of files from which on those that nothing can reach are collected.
+const sweepMin = 16
+
+// newInode returns an empty file. When there are many it collects those that nothing can reach any
+// more. That must depend on this run alone, not on how many free ones earlier runs left: draws go
+// over all files.
 func (d *Disk) newInode() *inode {
-	if len(d.free) == 0 && len(d.inodes) >= 16 {
+	if len(d.inodes) >= d.sweepAt {
 		d.sweep()
+		d.sweepAt = max(sweepMin, 2*len(d.inodes))
 	}
 	var n *inode
 	if last := len(d.free) - 1; last >= 0 {
