@@ -34,6 +34,7 @@ type flipWorld struct {
 	proven  core.Offset   // evidence: nothing below it may go
 	seek    []core.Offset // read a batch at each of these, too, so that the index is used
 	skim    bool          // only look offsets up where the open is clean: reading in order uses no index
+	indexed int           // files that an index vouches for, without a flip
 	plain   *rig          // holds the image; restored after each flip
 	real    *rig          // opened for real; made anew for each flip
 }
@@ -75,7 +76,35 @@ func newFlipWorld(t *testing.T, cfg core.Config, files []savedFile, records int,
 		r.now.Mono += 1 << 40
 		r.now.Wall += 1 << 40
 	}
+	cfg.ReadOnly = true
+	w.plain.start(cfg)
+	w.indexed = indexed(w.plain)
 	return w
+}
+
+// indexed returns how many files of earlier lives a footer or a sidecar vouches for.
+func indexed(r *rig) (n int) {
+	p := r.log.Plan()
+	for i := range p.Files {
+		if f := &p.Files[i]; f.Entry.ID.Owner() < p.Epoch && (f.Info.Sealed || f.Info.Sidecar) {
+			n++
+		}
+	}
+	return n
+}
+
+// duplicate sends the first batch again: its producer must be remembered, whatever index its
+// record was read from.
+func (w *flipWorld) duplicate(r *rig) error {
+	if r.log.Phase() != core.Ready {
+		return nil
+	}
+	b := numbered(0, 1, 8)
+	b.Producer = core.Producer{ID: 0, Epoch: 1}
+	if t, err := r.log.Append(r.now, &b); err != nil || !t.Duplicate || t.First != 0 {
+		return fmt.Errorf("the first batch sent again: %+v, %w", t, err)
+	}
+	return nil
 }
 
 // places maps a file: where each batch lies, and the rest.
@@ -231,7 +260,7 @@ func (w *flipWorld) judge(r *rig, name string, pos int64, p *place) (verdict, er
 	if err := w.seeks(r, p); err != nil {
 		return 0, err
 	}
-	if w.skim && r == w.plain && len(r.log.Plan().Damage) == 0 && r.log.Committed() == core.Offset(w.records) {
+	if w.skim && r == w.plain && indexed(r) == w.indexed && len(r.log.Plan().Damage) == 0 && r.log.Committed() == core.Offset(w.records) {
 		return verdictAll, nil
 	}
 	got, err := r.readUntil(0)
@@ -255,10 +284,10 @@ func (w *flipWorld) judge(r *rig, name string, pos int64, p *place) (verdict, er
 		return verdictReader, w.behind(r, p)
 	case len(got) == w.records && m.Has(core.MarkTornTail):
 		return verdictTorn, nil
-	case len(got) == w.records && (m.Has(core.MarkSuperOneSlot) || m.Has(core.MarkHeaderByName)):
-		return verdictAround, nil
+	case len(got) == w.records && (m.Has(core.MarkSuperOneSlot) || m.Has(core.MarkHeaderByName) || indexed(r) != w.indexed):
+		return verdictAround, w.duplicate(r)
 	case len(got) == w.records:
-		return verdictAll, nil
+		return verdictAll, w.duplicate(r)
 	case p.tail && core.Offset(len(got)) == p.base:
 		return verdictEnds, nil
 	}
@@ -276,7 +305,33 @@ func (w *flipWorld) seeks(r *rig, p *place) error {
 			return fmt.Errorf("looking up offset %d gives %v, %w", o, got, err)
 		}
 	}
-	return nil
+	return w.times(r)
+}
+
+// timeOf is the greatest time of a batch's records. It names where the batch ends, so that any
+// answer about times can be judged.
+func timeOf(end core.Offset) core.Time { return 1000 * end }
+
+// times wants the times of each extent to bracket its records, and a look-up by time to start at or
+// before the first record that is not older. Batches have up to three records.
+func (w *flipWorld) times(r *rig) error {
+	r.log.FillView(&r.view)
+	for i := range r.view.Extents {
+		x := &r.view.Extents[i]
+		if x.MinTime > timeOf(x.First+3) || x.MaxTime < timeOf(x.End) {
+			return fmt.Errorf("extent [%d, %d) has times [%d, %d]", x.First, x.End, x.MinTime, x.MaxTime)
+		}
+		for _, o := range w.seek {
+			if o <= x.First || o > x.End {
+				continue
+			}
+			_, base, err := r.store.OffsetForTime(x, r.view.LogID, timeOf(o), &r.handle)
+			if err != nil || base >= o {
+				return fmt.Errorf("looking up time %d gives offset %d, %w", timeOf(o), base, err)
+			}
+		}
+	}
+	return r.handle.Close()
 }
 
 // behind wants everything behind a damaged batch to be readable.
@@ -326,6 +381,7 @@ func numbered(first, records, bytes int) core.Batch {
 		b.Payload = append(b.Payload, byte(len(b.Payload)*7+first))
 	}
 	b.Records, b.PayloadCRC = uint32(records), segment.PayloadCRC(b.Payload)
+	b.MaxTime = timeOf(core.Offset(first + records))
 	return b
 }
 
@@ -420,6 +476,7 @@ func TestFlipsOfActiveSegments(t *testing.T) {
 	r.kill() // zeros written ahead stay
 	files := r.files()
 	w := newFlipWorld(t, cfg, files, n, proven)
+	w.seek = []core.Offset{2, 5, core.Offset(n) / 2}
 	ends, torn := 0, 0
 	for i := range files {
 		if !strings.HasPrefix(files[i].name, "super.") {
@@ -445,7 +502,10 @@ func TestFlipsOfALargeIndex(t *testing.T) {
 	r.open(cfg)
 	n := 0
 	for ; n < 520; n++ {
-		b := batchOf(n)
+		b := numbered(n, 1, 8)
+		if n == 0 {
+			b.Producer = core.Producer{ID: 0, Epoch: 1}
+		}
 		if _, err := r.log.Append(r.now, &b); err != nil {
 			t.Fatal(err)
 		}
