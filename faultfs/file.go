@@ -162,11 +162,11 @@ func (h *File) part(fault Fault, off, total int64) (int64, error) {
 	count, err := total, error(nil)
 	switch fault {
 	case D11Short:
-		count, err = int64(d.rand.Below(uint64(total))), d.inject(fault, ErrIO)
+		count, err = d.tear(off, total), d.inject(fault, ErrIO)
 	case D11Interrupt:
-		count, err = int64(d.rand.Below(uint64(total))), d.inject(fault, ErrInterrupted)
+		count, err = d.tear(off, total), d.inject(fault, ErrInterrupted)
 	case D13Short:
-		count, err = int64(d.rand.Below(uint64(total))), d.inject(fault, errNoSpace)
+		count, err = d.tear(off, total), d.inject(fault, errNoSpace)
 	case D12Applied:
 		err = d.inject(fault, ErrIO)
 	case D19TornCall:
@@ -174,7 +174,8 @@ func (h *File) part(fault Fault, off, total int64) (int64, error) {
 	}
 	if need := off + count - n.sizeK; need > 0 {
 		if fit := d.room(need); fit < need {
-			count, err = max(0, count-(need-fit)), errFull
+			end := off + count - (need - fit)
+			count, err = max(0, end-end%Sector-off), errFull
 		}
 	}
 	d.checkWrite(h.fs, n, off, off+count)
@@ -185,8 +186,8 @@ func (h *File) part(fault Fault, off, total int64) (int64, error) {
 	return count, err
 }
 
-// tear returns how much of a write is done when the process dies in it: some sectors from the
-// front.
+// tear returns how much of a write is done when it fails or the process dies in it: some sectors
+// from the front. Kernels copy and allocate whole blocks; no part of a sector is written alone.
 func (d *Disk) tear(off, total int64) int64 {
 	cuts := (off+total-1)/Sector - off/Sector // sector boundaries inside the write
 	cut := int64(d.rand.Below(uint64(cuts + 1)))
