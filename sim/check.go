@@ -92,6 +92,9 @@ func (w *World) auditDamage(err error, next core.Offset) core.Offset {
 		end = next + 1 // how far it reaches is not known: look behind each record
 	}
 	w.wildDamage()
+	if w.process.tolerant {
+		w.check.DamageInjected(w.clock.mono, next, end, false) // the operator was told
+	}
 	w.check.AuditDamage(w.clock.mono, next, end)
 	return end
 }

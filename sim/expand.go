@@ -183,7 +183,7 @@ func (x *expander) config(c *core.Config) {
 		c.Sync = segment.SyncMode(x.pick(0, 0, 0, 1))
 	}
 	c.SyncInterval = x.pick(1, 2, 5, 20) * millisecond
-	c.SegmentBytes = x.pick(1024, 2048, 4096, 4096, 8192, 8192)
+	c.SegmentBytes = x.pick(1024, 2048, 4096, 4096, 8192, 8192, 8192, 8192)
 	c.SegmentAge = x.pick(core.Unlimited, core.Unlimited, 5*millisecond, 100*millisecond)
 	c.IndexSpacingBytes = x.pick(1, 256, 512, 1024)
 	if x.percent(12) {
@@ -199,7 +199,7 @@ func (x *expander) config(c *core.Config) {
 	c.Preallocate = x.percent(50)
 	c.PrepareBytes = max(x.pick(512, 1024, 2048), int64(c.SectorBytes))
 	c.IdleSave = x.pick(0, 200*microsecond, millisecond, 2*millisecond, 10*millisecond, 10*millisecond)
-	c.RetentionCheckInterval = x.pick(1, 5, 50) * millisecond
+	c.RetentionCheckInterval = x.pick(5, 20, 50, 50) * millisecond
 	c.ProducersMax = int(x.pick(1, 2, 4, 4))
 	if x.percent(25) || h.Profile == Aging {
 		c.RetentionBytes = x.pick(core.Unlimited, 1, 4096, 16384)

@@ -11,17 +11,18 @@ import (
 
 // process is the one process that runs the log, in its present life.
 type process struct {
-	up      bool
-	opened  bool // this life's recovery has finished
-	leaving bool // a close was asked for
-	exiting bool // the operator's exit is planned
-	judged  bool // K10 was asked in this life
-	final   bool // the last append was made
-	life    int32
-	config  int64
-	rescue  bool // the operator opens with allow_damaged and repair_checksum_tail
-	faults  bool // random faults are on
-	ghosts  bool // a write-back failed: the page cache may lose what it shows
+	up       bool
+	opened   bool // this life's recovery has finished
+	leaving  bool // a close was asked for
+	exiting  bool // the operator's exit is planned
+	judged   bool // K10 was asked in this life
+	final    bool // the last append was made
+	life     int32
+	config   int64
+	tolerant bool // and this life was opened so
+	rescue   bool // the operator opens with allow_damaged and repair_checksum_tail
+	faults   bool // random faults are on
+	ghosts   bool // a write-back failed: the page cache may lose what it shows
 
 	doom     Death
 	recovery [2]int64 // call budgets of the lives to come
@@ -73,6 +74,7 @@ func (w *World) start() {
 	if p.rescue {
 		cfg.AllowDamaged, cfg.RepairChecksumTail = true, true
 	}
+	p.tolerant = cfg.AllowDamaged
 	if w.h.On(SwConfig) && w.rng.Chance(8192) {
 		w.tryBadConfig(cfg)
 	}

@@ -90,7 +90,9 @@ func (w *World) startMoved() {
 	}
 	if w.view.Version != l.ViewVersion() {
 		w.refreshView()
-		w.segments()
+		if w.limited {
+			w.segments()
+		}
 	}
 }
 
@@ -108,7 +110,7 @@ func (w *World) agree() {
 	w.check.Agree(w.clock.mono, l.Start(), end, l.Committed())
 	if !p.judged && l.Phase() == core.Ready && w.idle() {
 		p.judged = true
-		if l.End() == p.recovered && !p.hurt(w) {
+		if l.End() == p.recovered && l.End() > 0 && !p.hurt(w) {
 			w.planner.again()
 		}
 	}

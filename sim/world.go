@@ -74,6 +74,7 @@ type World struct {
 	places     []place     // of the active segment's commits
 	found      []bool
 	evidence   int64
+	limited    bool       // trims or retention may move Start
 	epoch      core.Epoch // highest that opened
 	tainted    segment.ID // its last records are damaged
 	retain     []model.SegmentSpan
@@ -135,6 +136,10 @@ func (w *World) reset(s *Schedule) {
 	w.sequence = [producersMax]sequence{}
 	w.decoder.reset(s.Header.Config[0].LogID)
 	w.places, w.tainted, w.epoch = w.places[:0], 0, 0
+	w.limited = w.h.On(SwTrim)
+	for i := range s.Header.Config {
+		w.limited = w.limited || retentionOf(&s.Header.Config[i]) != noRetention
+	}
 	w.walls, w.spans = w.walls[:0], w.spans[:0]
 }
 
@@ -273,9 +278,8 @@ func (w *World) pump() {
 		w.outcomes()
 		w.phase()
 		w.startMoved()
-		busy := false
 		now := w.clock.now()
-		for lane := core.Lane(0); lane < core.LaneCount; lane++ {
+		for lane := core.Lane(0); lane < core.LaneCount && w.process.up; lane++ {
 			f := &w.flights[lane]
 			if f.effect != nil {
 				continue
@@ -283,14 +287,15 @@ func (w *World) pump() {
 			if e := w.log.Next(now, lane); e != nil {
 				*f = flight{effect: e}
 				w.launch(lane)
-				busy = true
-			}
-			if w.fs.Dead() {
-				w.die(w.process.doom)
-				return
+				if w.fs.Dead() {
+					w.die(w.process.doom)
+					return
+				}
 			}
 		}
-		if !busy {
+		// Issuing an effect only ever closes doors for the other lanes; but an outcome or a new
+		// phase may have come of deciding.
+		if w.log.Phase() == w.process.phase {
 			break
 		}
 	}
