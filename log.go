@@ -28,7 +28,6 @@ type Log struct {
 	lock   io.Closer
 	logger *slog.Logger
 	began  time.Time // zero of the monotonic clock
-	limits limits
 
 	// Published for readers, which never take the mutex while there is something to read.
 	// committed is loaded before view: the view then covers what is below it.
@@ -56,9 +55,6 @@ type Log struct {
 	release   sync.Once
 	released  chan struct{} // closed when files and lock are given back
 }
-
-// limits are the options that the driver itself needs.
-type limits struct{ batchBytes int64 }
 
 // Open opens the log in a directory, which is made if it is missing; an absent or empty one becomes
 // a new log. It recovers what an earlier life left, and returns when the log can be read and
@@ -90,9 +86,8 @@ func OpenFS(ctx context.Context, fs disk.FS, name string, o Options) (*Log, erro
 	}
 	l := &Log{
 		fs: fs, name: name, lock: lock, logger: o.Logger, began: time.Now(),
-		limits: limits{batchBytes: cfg.MaxBatchBytes},
-		store:  disk.NewStore(fs),
-		idle:   make(chan struct{}), released: make(chan struct{}),
+		store: disk.NewStore(fs),
+		idle:  make(chan struct{}), released: make(chan struct{}),
 	}
 	if l.logger == nil {
 		l.logger = slog.New(slog.DiscardHandler)
