@@ -167,7 +167,7 @@ func (l *Log) nextRemove(now Now) Effect {
 	if !h.tidying() || l.dirBusy() || now.Mono < h.removeAt || l.phase == Closing && h.removeAt > 0 {
 		return nil
 	}
-	if len(h.quarantines) > 0 {
+	if len(h.removals)+len(h.names) == 0 { // retention does not wait for a quarantine that fails
 		h.aside = Quarantine{Files: h.quarantines}
 		return &h.aside
 	}
