@@ -129,8 +129,11 @@ func (d *demo) cuts(ctx context.Context, dir string, last batchPlace) error {
 		if err != nil {
 			return fmt.Errorf("cut at byte %d: %w", size, err)
 		}
-		if x.Refused != nil || x.End != last.base {
-			return fmt.Errorf("cut at byte %d: recovery would end at %d, want %d (%v)", size, x.End, last.base, x.Refused)
+		if x.Refused != nil {
+			return fmt.Errorf("cut at byte %d: refused: %w", size, x.Refused)
+		}
+		if x.End != last.base {
+			return fmt.Errorf("cut at byte %d: recovery would end at %d, want %d", size, x.End, last.base)
 		}
 	}
 	return os.WriteFile(last.file, whole[:(last.pos+last.end)/2], 0o644)

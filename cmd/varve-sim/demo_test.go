@@ -17,8 +17,10 @@ func TestDemo(t *testing.T) {
 	if code != exitOK || errOut != "" {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)
 	}
-	for _, want := range []string{"acked records are there, byte for byte", "recovery keeps all", "expected payload checksum",
-		"on_commit", "periodic", "none", "no property violated", "Every claim above was checked"} {
+	for _, want := range []string{
+		"acked records are there, byte for byte", "recovery keeps all", "expected payload checksum",
+		"on_commit", "periodic", "none", "no property violated", "Every claim above was checked",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
