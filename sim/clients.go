@@ -21,6 +21,7 @@ type attempt struct {
 	epoch    int16
 	sequence int32
 	resolved bool
+	zombie   bool // sent under an epoch that its producer has left
 }
 
 // sequence is what an idempotent producer knows of itself.
@@ -30,7 +31,8 @@ type sequence struct {
 	acked   model.OpID    // newest acked batch
 	unknown [8]model.OpID // batches whose outcome nobody told, oldest first
 	count   int
-	busy    bool // a retry is on its way
+	flying  model.OpID // newest batch on its way
+	busy    bool       // a retry is on its way
 }
 
 // again starts the producer's sequence over, under a new epoch.
@@ -166,8 +168,17 @@ func (w *World) appendNow(client uint8, a attempt, bytes int64, content Content)
 func (w *World) retry(producer int8, client uint8) {
 	s := &w.sequence[producer]
 	origin := s.acked
-	if s.count > 0 {
+	switch {
+	case s.count > 0:
 		origin = s.unknown[0]
+	case s.flying != 0:
+		origin = s.flying // impatient
+	case w.rng.Chance(8192):
+		s.again()
+		return
+	case s.epoch > 0 && w.rng.Chance(16384):
+		w.appendNow(client, attempt{records: 1, producer: producer + 1, epoch: s.epoch - 1, sequence: 1 << 20, zombie: true}, 16, ContentPattern)
+		return
 	}
 	if origin == 0 || s.busy {
 		return
@@ -245,8 +256,10 @@ func (w *World) send(id model.OpID, a attempt) {
 	w.check.Accepted(w.clock.mono, id, model.Ticket{
 		First: t.First, End: t.End, Epoch: t.Epoch, Cohort: t.Cohort, Duplicate: t.Duplicate,
 	})
-	if a.producer > 0 && id == a.origin {
-		w.sequence[a.producer-1].next += int32(a.records)
+	if a.producer > 0 && id == a.origin && !a.zombie {
+		s := &w.sequence[a.producer-1]
+		s.next += int32(a.records)
+		s.flying = id
 	}
 	p := &w.appends[id]
 	p.cohort = t.Cohort
@@ -269,7 +282,7 @@ func (w *World) refused(id model.OpID, err error) {
 	if w.Trace != nil {
 		w.say("append %d refused: %v", id, err)
 	}
-	if a.producer == 0 {
+	if a.producer == 0 || a.zombie {
 		return
 	}
 	s := &w.sequence[a.producer-1]
@@ -336,7 +349,10 @@ func (w *World) learn(id model.OpID, a *attempt, err error) {
 	if retry {
 		s.busy = false
 	}
-	if a.epoch != s.epoch {
+	if s.flying == id {
+		s.flying = 0
+	}
+	if a.epoch != s.epoch || a.zombie {
 		return
 	}
 	switch {

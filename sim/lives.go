@@ -64,6 +64,10 @@ func (w *World) start() {
 	if w.Trace != nil {
 		w.say("process starts, configuration %d", p.config)
 	}
+	if p.life > 1 && p.config != w.lastConfig {
+		w.res.Marks.add(MarkConfig)
+	}
+	w.lastConfig = p.config
 	if err := w.takeLock(); err != nil {
 		w.noLock(err)
 		return

@@ -74,6 +74,7 @@ type World struct {
 	places     []place     // of the active segment's commits
 	found      []bool
 	evidence   int64
+	lastConfig int64      // configuration of the life before
 	limited    bool       // trims or retention may move Start
 	epoch      core.Epoch // highest that opened
 	tainted    segment.ID // its last records are damaged
