@@ -177,7 +177,7 @@ func (w *World) retry(producer int8, client uint8) {
 		s.again()
 		return
 	case s.epoch > 0 && w.rng.Chance(16384):
-		w.appendNow(client, attempt{records: 1, producer: producer + 1, epoch: s.epoch - 1, sequence: 1 << 20, zombie: true}, 16, ContentPattern)
+		w.appendNow(client, attempt{records: 1, producer: producer + 1, epoch: s.epoch - 1, sequence: 1<<20 + 8*int32(len(w.appends)), zombie: true}, 16, ContentPattern)
 		return
 	}
 	if origin == 0 || s.busy {
