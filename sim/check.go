@@ -92,9 +92,6 @@ func (w *World) auditDamage(err error, next core.Offset) core.Offset {
 		end = next + 1 // how far it reaches is not known: look behind each record
 	}
 	w.wildDamage()
-	if w.process.tolerant {
-		w.check.DamageInjected(w.clock.mono, next, end, false) // the operator was told
-	}
 	w.check.AuditDamage(w.clock.mono, next, end)
 	return end
 }
@@ -199,6 +196,9 @@ func (p *planner) clean() {
 		w.fail("K20", "after a clean close the frontier is not the end")
 	case plan.Torn:
 		w.fail("K20", "a clean close left a torn tail")
+	}
+	if w.Trace != nil {
+		w.sayPlan(plan)
 	}
 	w.leftovers()
 	w.decodeImages()

@@ -11,18 +11,17 @@ import (
 
 // process is the one process that runs the log, in its present life.
 type process struct {
-	up       bool
-	opened   bool // this life's recovery has finished
-	leaving  bool // a close was asked for
-	exiting  bool // the operator's exit is planned
-	judged   bool // K10 was asked in this life
-	final    bool // the last append was made
-	life     int32
-	config   int64
-	tolerant bool // and this life was opened so
-	rescue   bool // the operator opens with allow_damaged and repair_checksum_tail
-	faults   bool // random faults are on
-	ghosts   bool // a write-back failed: the page cache may lose what it shows
+	up      bool
+	opened  bool // this life's recovery has finished
+	leaving bool // a close was asked for
+	exiting bool // the operator's exit is planned
+	judged  bool // K10 was asked in this life
+	final   bool // the last append was made
+	life    int32
+	config  int64
+	rescue  bool // the operator opens with allow_damaged and repair_checksum_tail
+	faults  bool // random faults are on
+	ghosts  bool // a write-back failed: the page cache may lose what it shows
 
 	doom     Death
 	recovery [2]int64 // call budgets of the lives to come
@@ -78,7 +77,6 @@ func (w *World) start() {
 	if p.rescue {
 		cfg.AllowDamaged, cfg.RepairChecksumTail = true, true
 	}
-	p.tolerant = cfg.AllowDamaged
 	if w.h.On(SwConfig) && w.rng.Chance(8192) {
 		w.tryBadConfig(cfg)
 	}
@@ -240,6 +238,9 @@ func (w *World) opened() {
 		w.stage = stageLiveness // an old error came up in the last close: again
 	}
 	p.written, p.recovered, p.start = l.End(), l.End(), l.Start()
+	if w.Trace != nil {
+		w.sayPlan(l.Plan())
+	}
 	cfg := &w.h.Config[p.config]
 	if l.Epoch() <= w.epoch && w.damaged() {
 		w.refuse() // a disk that lies about directories takes the whole log with it
@@ -384,12 +385,14 @@ func (w *World) die(how Death) {
 		w.say("CRASH: %s", deathNames[how])
 	}
 	w.stale()
-	if !p.opened && w.log.Phase() != core.Closed {
+	inOpen := !p.opened && w.log.Phase() != core.Closed
+	if inOpen {
 		w.res.Marks.add(MarkRecoveryCrash)
-		if w.deadInOpen() {
+		if w.diedInOpen {
 			w.res.Marks.add(MarkRecoveryCrashTwice)
 		}
 	}
+	w.diedInOpen = inOpen
 	p.failed = 0
 	w.gone(false)
 	power := how == DeathPower || how == DeathPowerPower
@@ -410,12 +413,6 @@ func (w *World) die(how Death) {
 		w.queue.push(entry{at: w.clock.mono + p.delay/2, kind: wakePower, life: p.life})
 	}
 	w.reopenLater()
-}
-
-// deadInOpen reports whether the life before died in its open too.
-func (w *World) deadInOpen() bool {
-	was := w.process.life > 1 && w.dead.Phase() <= core.Recovering
-	return was
 }
 
 // judged reports whether a power loss must leave a log that opens without an operator: no garbage

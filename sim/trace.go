@@ -65,3 +65,11 @@ func (w *World) sayImages() {
 			epoch, batches, it.pos)
 	}
 }
+
+// sayPlan lists what a plan does with each file.
+func (w *World) sayPlan(p *core.Plan) {
+	for i := range p.Files {
+		f := &p.Files[i]
+		w.say("  plan: %d-%016x: %s %s", f.Entry.Base, uint64(f.Entry.ID), f.Fate, f.Why)
+	}
+}
