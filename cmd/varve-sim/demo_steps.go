@@ -226,9 +226,13 @@ func (d *demo) damage(ctx context.Context) error {
 	var typed *varve.CorruptError
 	_ = errors.As(err, &typed)
 	d.say("a read gives the %s records before it, then: %s", group(found), strings.TrimPrefix(typed.Error(), "core: "))
-	_, err = readAll(ctx, d.log, varve.Options{MinFreeBytes: -1, VerifyAllOnOpen: true})
-	if !errors.As(err, &typed) {
-		return fmt.Errorf("an open that verifies everything did not refuse, but: %w", err)
+	l, err := varve.Open(ctx, d.log, varve.Options{MinFreeBytes: -1, VerifyAllOnOpen: true})
+	if err == nil {
+		err = l.Close(ctx)
+		return errors.Join(errors.New("an open that verifies everything did not refuse"), err)
+	}
+	if err := hit.named(err, 0, 0); err != nil {
+		return fmt.Errorf("open that verifies everything: %w", err)
 	}
 	around, err := readAround(ctx, d.log, hit)
 	if err != nil {
@@ -292,6 +296,8 @@ func readAll(ctx context.Context, dir string, o varve.Options) (found int64, err
 func (p *batchPlace) named(err error, found, want int64) error {
 	var typed *varve.CorruptError
 	switch {
+	case err == nil:
+		return fmt.Errorf("no error; byte %d of %s is damaged", p.pos, filepath.Base(p.file))
 	case !errors.As(err, &typed):
 		return fmt.Errorf("expected a *CorruptError, found: %w", err)
 	case typed.Name() != filepath.Base(p.file) || typed.Pos < p.pos || typed.Pos >= p.end || typed.Offset != p.base:

@@ -162,3 +162,12 @@ func TestText(t *testing.T) {
 		t.Errorf("%d lines: %q", len(lines), lines)
 	}
 }
+
+func TestStackOf(t *testing.T) {
+	if got := stackOf("a line\nVIOLATION\ngoroutine 7 [running]:\nmain.f()\n"); got != "goroutine 7 [running]:\nmain.f()\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := stackOf("no stack\n"); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
