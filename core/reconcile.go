@@ -546,22 +546,21 @@ func (r *reconciler) fate(f *PlanFile) Fate {
 		return FateQuarantine
 	case f.end <= p.HotStart:
 		return FateLeftover
-	case r.superseded(f) && r.replaced(f):
+	case r.superseded(f) && !r.spare(f):
 		return FateSuperseded
 	}
 	r.marks.Add(MarkVoidFile)
 	return FateVoid
 }
 
-// replaced reports whether all that a file holds is served by others. Where what took its place is
-// damaged, it may hold the only good copy.
-func (r *reconciler) replaced(f *PlanFile) bool {
+// spare reports whether what took a file's place is damaged: then it may hold the only good copy.
+func (r *reconciler) spare(f *PlanFile) bool {
 	for i := range r.p.Extents {
 		if x := &r.p.Extents[i]; x.Damage != segment.BreakNone && x.First < f.end && f.Entry.Base < x.End {
-			return false
+			return true
 		}
 	}
-	return f.end <= r.p.End
+	return false
 }
 
 // superseded reports whether the file's epoch owns any offset that it holds below the recovered
