@@ -46,11 +46,17 @@ func (h *hotState) reset() {
 
 func (h *hotState) removeLater(f FileEntry) { h.removals = append(h.removals, f) }
 
-// observeSpace keeps lowSpace from what effects saw of the free space.
-func (l *Log) observeSpace(now Now, r *Result) {
-	h := &l.hot
+// observeSpace keeps lowSpace from what effects saw of the free space. What only helps, and can be
+// done without, says nothing about room for an append.
+func (l *Log) observeSpace(now Now, e Effect) {
+	h, r := &l.hot, e.Result()
+	optional := false
+	switch e.(type) {
+	case *Prepare, *SaveIndex:
+		optional = true
+	}
 	switch {
-	case r.Failed != StepNone && r.NoSpace:
+	case r.Failed != StepNone && r.NoSpace && !optional:
 		h.lowSpace, h.spaceAt = true, now.Mono+spacePoll
 	case r.FreeBytes >= 0 && r.FreeBytes < l.cfg.MinFreeBytes:
 		if !h.lowSpace {

@@ -291,7 +291,7 @@ func (l *Log) Complete(now Now, e Effect, err error) {
 	l.flight[lane] = nil
 	r := e.Result()
 	check((err == nil) == (r.Failed == StepNone), "a failure names its step")
-	l.observeSpace(now, r)
+	l.observeSpace(now, e)
 	if err != nil && r.Failed == StepSync {
 		l.stats.SyncFailures++
 	}
