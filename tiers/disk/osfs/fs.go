@@ -285,11 +285,25 @@ func (f *FS) Lock(name string) (io.Closer, error) {
 		return nil, fail("lock", path, err)
 	}
 	err = again(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+	if err == nil && !sameFile(fd, path) {
+		// Its owner removed it between our open and our lock, and another may have made it anew.
+		err = unix.EWOULDBLOCK
+	}
 	if err != nil {
 		_ = unix.Close(fd) // nothing was written through it
 		return nil, fail("lock", path, err)
 	}
 	return newFile(fd, path, false), nil
+}
+
+// sameFile reports whether a path still leads to an open file.
+func sameFile(fd int, path string) bool {
+	var open, named unix.Stat_t
+	err := again(func() error { return unix.Fstat(fd, &open) })
+	if err == nil {
+		err = again(func() error { return unix.Stat(path, &named) })
+	}
+	return err == nil && open.Dev == named.Dev && open.Ino == named.Ino
 }
 
 // again repeats a call that a signal interrupted.
