@@ -200,12 +200,13 @@ func (p *planner) clean() {
 	if w.Trace != nil {
 		w.sayPlan(plan)
 	}
-	w.leftovers()
-	w.decodeImages()
 }
 
 // leftovers judges K20: the names in the directory.
 func (w *World) leftovers() {
+	if w.process.hurt(w) {
+		return
+	}
 	w.names = w.disk.Images(w.names[:0])
 	for i := range w.names {
 		m := &w.names[i]

@@ -14,6 +14,7 @@ type flight struct {
 	executed bool // the step at hand
 	done     bool // it was the last
 	sync     bool // it is a sync of the active segment
+	whole    bool // all steps at once: nothing else happens in between, but a crash still may
 	err      error
 }
 
@@ -28,8 +29,12 @@ func (w *World) launch(lane core.Lane) {
 		w.slow[lane] = 0
 		w.res.Marks.add(MarkSlow)
 	}
-	if w.rng.Next()&1 == 0 {
-		w.execute(f)
+	draw := w.rng.Next()
+	if f.effect.Result().Stage == 0 && severable(f.effect) {
+		f.whole = draw>>1&3 != 0
+	}
+	if draw&1 == 0 {
+		w.carry(f)
 	}
 	w.queue.push(entry{at: w.clock.mono + took, kind: wakeStep, arg: int32(lane), life: w.process.life})
 }
@@ -74,6 +79,24 @@ func fileOf(e core.Effect) segment.ID {
 	return 0
 }
 
+// severable reports whether the steps of an effect may be run at once: those of the active segment,
+// beside which other lanes work, are always events of their own.
+func severable(e core.Effect) bool {
+	switch e.(type) {
+	case *core.Commit, *core.Rollback, *core.Seal:
+		return false
+	}
+	return true
+}
+
+// carry executes the step at hand, and the ones behind it if they belong together.
+func (w *World) carry(f *flight) {
+	w.execute(f)
+	for f.whole && !f.done && f.err == nil && !w.fs.Dead() {
+		w.execute(f)
+	}
+}
+
 // latency draws how long a step takes.
 func (w *World) latency(sync bool) int64 {
 	typical := w.h.Write
@@ -105,7 +128,7 @@ func syncing(e core.Effect) bool {
 func (w *World) step(lane core.Lane) {
 	f := &w.flights[lane]
 	if !f.executed {
-		w.execute(f)
+		w.carry(f)
 	}
 	if w.fs.Dead() {
 		return

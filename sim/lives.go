@@ -302,7 +302,11 @@ func (w *World) closed() {
 		w.check.Closed(w.clock.mono)
 		w.res.Marks.add(MarkClosed)
 		if w.stage == stageClosing {
-			w.planner.clean()
+			if w.res.Lives > 1 {
+				w.planner.clean()
+			}
+			w.leftovers()
+			w.decodeImages()
 			w.finish()
 			return
 		}

@@ -155,12 +155,6 @@ func (w *World) progress() {
 	case !p.final:
 		p.final = true
 		w.appendNow(0, attempt{records: 1}, 24, ContentPattern)
-		for i := range clientsMax {
-			if r := &w.readers[i]; r.begun {
-				r.left, r.bytes, r.until = 1<<30, 4096, core.EndNone
-				w.plan(r)
-			}
-		}
 		w.pump()
 	case w.stage == stageLiveness:
 		if w.followersBehind() {
@@ -196,21 +190,25 @@ func (w *World) quiet() bool {
 	return true
 }
 
-// followersBehind sends followers on that have not seen the end yet.
+// followersBehind sends the first follower on if it has not seen the end yet.
 func (w *World) followersBehind() bool {
-	behind := false
+	r := w.follower()
+	if r == nil || r.pos.Offset >= w.log.Committed() {
+		return false
+	}
+	r.left, r.bytes, r.until = 1<<30, 16384, core.EndNone
+	w.plan(r)
+	return r.fetch != nil
+}
+
+// follower returns the follower that has to see the whole log in the end, nil if nobody follows.
+func (w *World) follower() *reader {
 	for i := range clientsMax {
-		r := &w.readers[i]
-		if !r.begun {
-			continue
-		}
-		if r.pos.Offset < w.log.Committed() {
-			r.left, r.bytes, r.until = 1<<30, 4096, core.EndNone
-			w.plan(r)
-			behind = behind || r.fetch != nil
+		if r := &w.readers[i]; r.begun {
+			return r
 		}
 	}
-	return behind
+	return nil
 }
 
 // wantRetained notes what retention has to delete, of the segments whose age is beyond doubt.
@@ -259,10 +257,8 @@ func (w *World) retainMore() bool {
 func (w *World) close() {
 	w.stage = stageClosing
 	w.audit()
-	for i := range clientsMax {
-		if r := &w.readers[i]; r.begun && r.pos.Offset >= w.log.Start() {
-			w.check.ReaderDone(w.clock.mono, r.id)
-		}
+	if r := w.follower(); r != nil && r.pos.Offset >= w.log.Start() {
+		w.check.ReaderDone(w.clock.mono, r.id)
 	}
 	w.process.leaving = true
 	w.log.Close(w.clock.now())
