@@ -28,8 +28,8 @@ func TestLockOfARemovedFileIsNoLock(t *testing.T) {
 				}
 				taken.Add(1)
 				time.Sleep(10 * time.Microsecond)
+				holders.Add(-1) // the last thing that it does in the directory is to remove the file
 				_ = f.Remove("lock")
-				holders.Add(-1)
 				_ = lock.Close()
 			}
 		}()
