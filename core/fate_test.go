@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"varve/core"
-	"varve/core/segment"
 )
 
 // TestFates: files that serve nothing.
@@ -19,6 +18,8 @@ func TestFates(t *testing.T) {
 	whole := crashed(t, tableConfig(), 1, 20)
 	leftover, start := trimmed(t, img)
 	void := voided(t)
+	two := crashed(t, tableConfig(), 2, 20)
+	forgotten := two.with(segName(2, 2, 2), unfinished(t, nil).get(segName(2, 2, 2)).data)
 	rows := []row{
 		{name: "misnamed, other id", img: img.with(segName(0, 1, 9), first),
 			want: want{records: 6, moved: []string{segName(0, 1, 9)}, marks: []core.Mark{core.MarkQuarantine}}},
@@ -36,6 +37,8 @@ func TestFates(t *testing.T) {
 			want: want{records: 2, gone: []string{segName(2, 2, 2)}, marks: []core.Mark{core.MarkUnfinished}}},
 		{name: "creation, first batch torn", img: unfinished(t, []byte("VRVB and then nothing that verifies")),
 			want: want{records: 2, gone: []string{segName(2, 2, 2)}, marks: []core.Mark{core.MarkUnfinished, core.MarkTornTail}}},
+		{name: "creation by an epoch that the superblock forgot", img: forgotten,
+			want: want{records: 2, epoch: 3, gone: []string{segName(2, 2, 2)}, marks: []core.Mark{core.MarkUnfinished}}},
 		{name: "tmp files", img: img.with("super.0.tmp", header).with(next+".tmp", first),
 			want: want{records: 6, gone: []string{"super.0.tmp", next + ".tmp"}, marks: []core.Mark{core.MarkTmp}}},
 		{name: "orphaned sidecar", img: img.with(next[:len(next)-4]+".idx", first),
@@ -105,15 +108,13 @@ func unfinished(t *testing.T, tail []byte) image {
 func voided(t *testing.T) image {
 	t.Helper()
 	r := newRig(t)
-	cfg := tableConfig()
-	cfg.Sync = segment.NoSync
-	r.open(cfg)
+	r.open(tableConfig())
 	r.put(0, 3, 20)
 	if err := r.log.Roll(r.now); err != nil {
 		t.Fatal(err)
 	}
 	r.pump()
-	r.put(3, 5, 20)
+	r.put(3, 8, 20) // its headers prove up to 7, in an epoch that will end at 3
 	r.kill()
 	img := imageOf(r)
 	name := segName(3, 1, 2)

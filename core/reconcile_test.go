@@ -15,6 +15,7 @@ import (
 type want struct {
 	records int         // served from the start on, if it opens
 	start   core.Offset // first record served
+	epoch   core.Epoch  // claimed; 0: not looked at
 	marks   []core.Mark
 	absent  []core.Mark
 
@@ -55,6 +56,9 @@ func (c *row) check(t *testing.T) {
 	}
 	if r.log.Start() != c.want.start {
 		t.Errorf("start %d, want %d", r.log.Start(), c.want.start)
+	}
+	if c.want.epoch != 0 && r.log.Epoch() != c.want.epoch {
+		t.Errorf("epoch %d, want %d", r.log.Epoch(), c.want.epoch)
 	}
 	r.wantRecords(int(c.want.start), c.want.records)
 	r.wantUnchanged(c.img, c.want.gone, c.want.moved)

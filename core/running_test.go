@@ -226,6 +226,19 @@ func TestRollsAndRetention(t *testing.T) {
 		if err := r.log.Trim(r.now, 3); err != nil {
 			t.Fatal(err)
 		}
+		if e := r.log.Next(r.now, core.Hot); e != nil {
+			t.Errorf("%T is issued before the trim is proven", e)
+		}
+		r.finish(r.issue(core.Syncs))
+		for range 2 { // one slot, then the other
+			if r.log.Start() != 0 {
+				t.Errorf("start %d is seen before both slots hold it", r.log.Start())
+			}
+			r.finish(r.issue(core.Hot).(*core.SaveSuper))
+		}
+		if r.log.Start() != 3 {
+			t.Errorf("start %d after both saves", r.log.Start())
+		}
 		r.pump()
 		r.wantMarks(core.MarkTrimSync, core.MarkTrim)
 		if r.log.Start() != 3 || r.log.Frontier() < 3 {
