@@ -519,4 +519,5 @@ func (l *Log) producersOf(f *PlanFile) {
 	for i := range f.Info.Producers {
 		l.producers.merge(&f.Info.Producers[i], f.epoch(), l.lineage)
 	}
+	l.producers.trim()
 }

@@ -138,7 +138,9 @@ func (p *producers) undo() {
 // settle makes the oldest provisional batch permanent.
 func (p *producers) settle() { p.undoLog.pop() }
 
-// merge takes what a file recorded of a producer; files come in offset order.
+// merge takes what a file recorded of a producer; files come in offset order, and after each trim
+// brings the table back to its limit. Within a file producers come by id, so until all are known
+// nobody can tell who was silent longest.
 func (p *producers) merge(s *segment.ProducerState, epoch Epoch, lineage Lineage) {
 	for j := range int(s.Count) {
 		b := &s.Batches[j]
@@ -147,14 +149,17 @@ func (p *producers) merge(s *segment.ProducerState, epoch Epoch, lineage Lineage
 		}
 		i, ok := p.find(s.ID)
 		if !ok {
-			if len(p.table) >= p.max {
-				p.forget()
-				i, _ = p.find(s.ID)
-			}
 			p.insert(i, segment.ProducerState{ID: s.ID, Epoch: s.Epoch})
 		}
 		if t := &p.table[i]; t.Count == 0 || b.Base > t.Last() {
 			t.RememberBatch(s.Epoch, *b)
 		}
+	}
+}
+
+// trim forgets who was silent longest until the table keeps to its limit.
+func (p *producers) trim() {
+	for len(p.table) > p.max {
+		p.forget()
 	}
 }
