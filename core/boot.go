@@ -487,9 +487,13 @@ func (l *Log) adoptFiles(now Now) {
 	for i := range p.Files {
 		f := &p.Files[i]
 		switch f.Fate {
-		case FateServe, FateVoid:
+		case FateServe, FateVoid, FateDamaged:
+			end := f.end
+			if f.Fate == FateDamaged { // damage may reach behind the last batch that verifies
+				end = max(end, l.extentEnd(f.Entry))
+			}
 			l.files = append(l.files, file{
-				entry: f.Entry, end: f.end, ageFrom: min(f.appendTime, now.Wall), void: f.Fate == FateVoid,
+				entry: f.Entry, end: end, ageFrom: min(f.appendTime, now.Wall), void: f.Fate == FateVoid,
 			})
 			l.producersOf(f)
 		case FateSuperseded:

@@ -75,3 +75,53 @@ func TestOriginalOfADamagedRescueStays(t *testing.T) {
 		t.Fatal("the second plan is not empty")
 	}
 }
+
+// A damaged file that is served in part counts like any other: its producers are remembered, and it
+// goes when Start has passed it.
+func TestDamagedFileIsServedInPart(t *testing.T) {
+	cfg := smokeConfig()
+	r := newRig(t)
+	r.open(cfg)
+	for sequence := range int32(5) {
+		if _, err := r.appendOf(7, sequence); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.write(5, 30)
+	r.close()
+	files := r.files()
+	damaged := files[segmentsOf(files)[0]]
+	damaged.data[512+5*512+115] ^= 1 // a batch of its middle, of no producer
+	r.restore(files)
+	cfg.AllowDamaged, cfg.VerifyAllOnOpen = true, true
+	r.open(cfg)
+	r.wantMarks(core.MarkAllowDamaged)
+	got, err := r.appendOf(7, 4)
+	if err != nil || !got.Duplicate || got.First != 4 {
+		t.Fatalf("a batch sent again gets %+v, %v", got, err)
+	}
+	has := func() bool {
+		for _, f := range r.files() {
+			if f.name == damaged.name {
+				return true
+			}
+		}
+		return false
+	}
+	for _, before := range []core.Offset{4, 6} {
+		if err := r.log.Trim(r.now, before); err != nil {
+			t.Fatal(err)
+		}
+		r.pump()
+		if !has() {
+			t.Fatalf("the damaged file is gone with Start at %d", before)
+		}
+	}
+	if err := r.log.Trim(r.now, 20); err != nil {
+		t.Fatal(err)
+	}
+	r.pump()
+	if has() {
+		t.Fatal("the damaged file stays, although Start has passed it")
+	}
+}
