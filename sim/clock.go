@@ -17,6 +17,9 @@ const wallStart = 1_767_225_600 * second
 func (c *clock) reset() { *c = clock{wall: wallStart, num: 1, den: 1} }
 
 func (c *clock) now() core.Now {
+	if c.num == c.den {
+		return core.Now{Mono: c.mono, Wall: c.wall + c.mono - c.monoBase}
+	}
 	return core.Now{Mono: c.mono, Wall: c.wall + (c.mono-c.monoBase)*c.num/c.den}
 }
 

@@ -87,7 +87,7 @@ func (x *expander) header() {
 	h.Faults = crashFaults
 	switch h.Profile {
 	case Uniform:
-		x.faults(callFaults, 25)
+		x.faults(callFaults, 20)
 		x.faults(damage, 3)
 		for sw := SwForward; sw <= SwSkew; sw++ {
 			x.turn(sw, 12)
@@ -127,11 +127,11 @@ func (x *expander) features() {
 	x.turn(SwProducers, 40)
 	x.turn(SwTrim, 35)
 	x.turn(SwRoll, 35)
-	x.turn(SwBig, 20)
-	x.turn(SwZeros, 25)
+	x.turn(SwBig, 12)
+	x.turn(SwZeros, 15)
 	x.turn(SwIdle, 35)
-	x.reads = x.pick(10, 30, 50, 80)
-	x.gap = x.pick(0, 5, 20, 60, 60, 200, 200, 600) * microsecond
+	x.reads = x.pick(10, 20, 40, 70)
+	x.gap = x.pick(0, 2, 5, 10, 20, 60, 200, 600) * microsecond
 }
 
 // crashFaults are what a power loss may do; each strikes at random, so they are always on.
@@ -183,7 +183,7 @@ func (x *expander) config(c *core.Config) {
 		c.Sync = segment.SyncMode(x.pick(0, 0, 0, 1))
 	}
 	c.SyncInterval = x.pick(1, 2, 5, 20) * millisecond
-	c.SegmentBytes = x.pick(1024, 2048, 4096, 4096, 8192, 8192, 8192, 8192)
+	c.SegmentBytes = x.pick(1024, 2048, 4096, 4096, 8192, 8192, 8192, 8192, 8192, 8192)
 	c.SegmentAge = x.pick(core.Unlimited, core.Unlimited, 5*millisecond, 100*millisecond)
 	c.IndexSpacingBytes = x.pick(1, 256, 512, 1024)
 	if x.percent(12) {
@@ -198,7 +198,7 @@ func (x *expander) config(c *core.Config) {
 	}
 	c.Preallocate = x.percent(50)
 	c.PrepareBytes = max(x.pick(512, 1024, 2048), int64(c.SectorBytes))
-	c.IdleSave = x.pick(0, 200*microsecond, millisecond, 2*millisecond, 10*millisecond, 10*millisecond)
+	c.IdleSave = x.pick(0, millisecond, 10*millisecond, 10*millisecond, 10*millisecond, 50*millisecond)
 	c.RetentionCheckInterval = x.pick(5, 20, 50, 50) * millisecond
 	c.ProducersMax = int(x.pick(1, 2, 4, 4))
 	if x.percent(25) || h.Profile == Aging {
@@ -225,7 +225,7 @@ func (x *expander) emit(e Event) {
 // are drawn between them.
 func (x *expander) timeline() {
 	h := &x.s.Header
-	x.deaths = x.pick(0, 0, 1, 1, 1, 1, 1, 1, 2, 3)
+	x.deaths = x.pick(0, 0, 0, 1, 1, 1, 1, 1, 1, 2)
 	if h.Profile != Uniform && h.Profile != Calm {
 		x.deaths = max(1, x.deaths)
 	}
@@ -277,7 +277,7 @@ func (x *expander) operation() {
 		x.append(client)
 		return
 	}
-	fetch, most := x.pick(256, 1024, 4096), x.pick(1, 4, 1000)
+	fetch, most := x.pick(512, 4096, 16384), x.pick(1, 4, 1000)
 	switch kind := x.r.Below(16); {
 	case kind < 5:
 		x.emit(Event{Kind: Read, Client: client, A: x.r.Below(1001), B: fetch, C: most})

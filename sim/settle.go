@@ -96,6 +96,12 @@ func (w *World) startMoved() {
 	}
 }
 
+// marked is what the log and the checker said when they were last compared.
+type marked struct {
+	start, end, committed, model core.Offset
+	life                         int32
+}
+
 // agree compares the log's watermarks with the checker's.
 func (w *World) agree() {
 	if !w.serving() {
@@ -107,10 +113,14 @@ func (w *World) agree() {
 	if l.Phase() == core.Poisoned {
 		end = w.check.End() // offsets are given out no more; their appends have failed
 	}
-	w.check.Agree(w.clock.mono, l.Start(), end, l.Committed())
+	if now := (marked{l.Start(), end, l.Committed(), w.check.End(), p.life}); now != w.agreed {
+		w.agreed = now
+		w.check.Agree(w.clock.mono, now.start, now.end, now.committed)
+	}
 	if !p.judged && l.Phase() == core.Ready && w.idle() {
 		p.judged = true
-		if l.End() == p.recovered && l.End() > 0 && !p.hurt(w) {
+		if l.End() == p.recovered && l.End() > 0 && !p.hurt(w) && (!w.planned || w.rng.Chance(16384)) {
+			w.planned = true
 			w.planner.again()
 		}
 	}

@@ -74,6 +74,8 @@ type World struct {
 	places     []place     // of the active segment's commits
 	found      []bool
 	evidence   int64
+	agreed     marked
+	planned    bool       // K10 was judged
 	diedInOpen bool       // the life before did
 	lastConfig int64      // configuration of the life before
 	limited    bool       // trims or retention may move Start
@@ -138,7 +140,8 @@ func (w *World) reset(s *Schedule) {
 	w.sequence = [producersMax]sequence{}
 	w.decoder.reset(s.Header.Config[0].LogID)
 	w.places, w.tainted, w.epoch = w.places[:0], 0, 0
-	w.evidence, w.diedInOpen, w.lastConfig = 0, false, 0
+	w.agreed = marked{}
+	w.evidence, w.diedInOpen, w.lastConfig, w.planned = 0, false, 0, false
 	w.limited = w.h.On(SwTrim)
 	for i := range s.Header.Config {
 		w.limited = w.limited || retentionOf(&s.Header.Config[i]) != noRetention
