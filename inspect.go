@@ -23,6 +23,7 @@ type Inspection struct {
 	Proven  int64 // records below it are proven to be on the device
 	End     int64 // records below it can be read now
 	Running bool  // a writer has the directory open
+	Super   core.FoundSuper
 
 	// Refused is why Open would refuse the directory as it is, nil if it would not. What is before
 	// the damage can be read all the same.
@@ -35,6 +36,8 @@ type Inspection struct {
 type InspectOptions struct {
 	Deep         bool // verify every batch, even where a footer vouches for a file
 	ChecksumTail bool // treat a last batch with a wrong payload checksum as torn
+
+	repair bool // plan as a repair does
 }
 
 // Beside a running writer, directory, superblock and files are read at different moments and may
@@ -88,7 +91,7 @@ func inspectTwice(ctx context.Context, fsys disk.FS, running bool, o InspectOpti
 			x.Refused = refused
 		}
 	}
-	if err == nil && len(x.Plan.Damage) > 0 && x.Refused == nil {
+	if err == nil && len(x.Plan.Damage) > 0 && x.Refused == nil && !o.repair {
 		x.Refused = &x.Plan.Damage[0]
 	}
 	return x, err
@@ -97,7 +100,7 @@ func inspectTwice(ctx context.Context, fsys disk.FS, running bool, o InspectOpti
 func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptions) (*Inspection, error) {
 	opt := Options{VerifyAllOnOpen: o.Deep, RepairChecksumTail: o.ChecksumTail, AllowDamaged: true}
 	cfg := opt.config()
-	cfg.ReadOnly = true
+	cfg.ReadOnly, cfg.Repair = true, o.repair
 	began := time.Now()
 	now := func() core.Now {
 		t := time.Now()
@@ -122,7 +125,7 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 	if l.Phase() != core.Planned {
 		return nil, l.Err()
 	}
-	x.Plan, x.View = l.Plan(), new(core.View)
+	x.Plan, x.View, x.Super = l.Plan(), new(core.View), *l.Found()
 	if x.Plan.New {
 		return nil, &RefusedError{Why: "it holds no log", Next: "name the directory of a log"}
 	}

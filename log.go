@@ -73,7 +73,10 @@ func Open(ctx context.Context, dir string, o Options) (*Log, error) {
 
 // OpenFS is Open over any file system; name is what messages call the directory.
 func OpenFS(ctx context.Context, fs disk.FS, name string, o Options) (*Log, error) {
-	cfg := o.config()
+	return openConfig(ctx, fs, name, o.config(), o.Logger)
+}
+
+func openConfig(ctx context.Context, fs disk.FS, name string, cfg core.Config, logger *slog.Logger) (*Log, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -85,7 +88,7 @@ func OpenFS(ctx context.Context, fs disk.FS, name string, o Options) (*Log, erro
 		return nil, err
 	}
 	l := &Log{
-		fs: fs, name: name, lock: lock, logger: o.Logger, began: time.Now(),
+		fs: fs, name: name, lock: lock, logger: logger, began: time.Now(),
 		store: disk.NewStore(fs),
 		idle:  make(chan struct{}), released: make(chan struct{}),
 	}

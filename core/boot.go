@@ -22,6 +22,7 @@ type boot struct {
 	list    List
 	load    LoadSuper
 	declare Create
+	aside   Quarantine
 	scan    Scan
 	replace Replace
 	supers  [2]segment.Superblock
@@ -44,6 +45,7 @@ const (
 	bootIdentify // repair: find the log's id in a segment header
 	bootScan
 	bootRescan // files above evidence, batch by batch
+	bootAside  // repair: move damaged slots to quarantine
 	bootCreate // new log: both slots
 	bootRaise  // claim the epoch
 	bootReplace
@@ -90,6 +92,8 @@ func (l *Log) nextBoot(now Now) Effect {
 		b.scan.Lineage = l.super.state.Lineage
 		b.scan.Whole = b.step == bootRescan || l.cfg.VerifyAllOnOpen
 		return &b.scan
+	case bootAside:
+		return &b.aside
 	case bootCreate, bootRaise, bootFinish:
 		return l.save(b.step == bootCreate)
 	case bootReplace:
@@ -117,6 +121,8 @@ func (l *Log) onBoot(now Now, e Effect, err error) {
 		l.boot.plan.declared(l.boot.at, e)
 		l.boot.at++
 		l.afterReplace()
+	case *Quarantine:
+		l.beginClaim()
 	case *SaveSuper:
 		l.saved(e)
 		l.onBootSave(now)
@@ -164,6 +170,8 @@ func effectName(e Effect) string {
 		return "rescue"
 	case *Create:
 		return "declare a span lost"
+	case *Quarantine:
+		return "move a superblock slot to quarantine"
 	}
 	return "effect"
 }
@@ -259,14 +267,18 @@ func (l *Log) onLoadSuper(e *LoadSuper) {
 	}
 	if f.Winner < 0 {
 		l.mark(MarkSuperRefused)
-		l.refuseOpen(superName(0), "no superblock slot verifies: "+slotProblem(f), "run: varve log repair")
+		next := "run: varve log repair"
+		if len(b.plan.Files) == 0 {
+			next = "there is no segment to derive one from: restore the directory from a copy, or choose an empty one"
+		}
+		l.refuseOpen(superName(0), "no superblock slot verifies: "+slotProblem(f), next)
 		return
 	}
 	if !f.Valid[1-f.Winner] {
 		l.mark(MarkSuperOneSlot)
 	} else if b.supers[0].LogID != b.supers[1].LogID {
 		l.mark(MarkForeign)
-		l.refuseOpen(superName(1-f.Winner), "its log id is not that of "+superName(f.Winner), "run: varve log check")
+		l.refuseOpen(superName(1-f.Winner), "its log id is not that of "+superName(f.Winner), "move the one that does not belong here out of the directory")
 		return
 	}
 	l.takeSuper(&b.supers[f.Winner])
@@ -357,6 +369,16 @@ func (l *Log) planned() {
 		return
 	}
 	l.claim()
+	if l.cfg.Repair && l.planAside() {
+		b.step, b.at = bootAside, 0
+		return
+	}
+	l.beginClaim()
+}
+
+// beginClaim begins to carry the plan out.
+func (l *Log) beginClaim() {
+	b, p := &l.boot, &l.boot.plan
 	b.step, b.at = bootRaise, 0
 	if len(p.Rescues)+len(p.Declared) == 0 {
 		l.complete()

@@ -73,7 +73,10 @@ func damagedExtent(x *Extent, o Offset) error {
 		Segment: x.Segment, Base: x.Base, Pos: x.DamagePos, Offset: o, End: x.End,
 		Expected: "a batch that verifies", Found: "bytes that do not verify",
 	}
-	if x.Damage == segment.BreakPayload {
+	switch {
+	case x.Lost:
+		d.Expected, d.Found = "records", "a span that a repair declared lost"
+	case x.Damage == segment.BreakPayload:
 		d.Expected, d.Found = "the payload that its checksum names", "another one"
 	}
 	if x.End == EndNone {

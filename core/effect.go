@@ -188,6 +188,7 @@ type Remove struct {
 type Quarantine struct {
 	answer
 	Files []FileEntry
+	Names []string // other names: superblock slots that a repair replaces
 }
 
 // Space looks at the free space; only used while there is too little.

@@ -40,12 +40,28 @@ type CorruptError struct {
 	Found    string
 }
 
-// Name returns the name of the damaged file.
-func (e *CorruptError) Name() string { return segment.Name(e.Base, e.Segment) }
+// Name returns the name of the damaged file, "" where no file is left that should hold the offset.
+func (e *CorruptError) Name() string {
+	if e.Segment == 0 {
+		return ""
+	}
+	return segment.Name(e.Base, e.Segment)
+}
+
+// Place returns file and byte as a person reads them.
+func (e *CorruptError) Place() string {
+	switch {
+	case e.Segment == 0:
+		return "the directory"
+	case e.Pos < 0:
+		return e.Name()
+	}
+	return fmt.Sprintf("%s at byte %d", e.Name(), e.Pos)
+}
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("core: damage in %s at byte %d, offset %d: expected %s, found %s; run: varve log check",
-		e.Name(), e.Pos, e.Offset, e.Expected, e.Found)
+	return fmt.Sprintf("core: damage in %s, offset %d: expected %s, found %s; run: varve log check",
+		e.Place(), e.Offset, e.Expected, e.Found)
 }
 
 // LostSuffixError says that evidence proves records which no file holds.

@@ -107,7 +107,8 @@ func (r *reconciler) claimEpoch() {
 		}
 		if f.Info.Epoch > last {
 			r.marks.Add(MarkEpochAhead)
-			r.refuse(f, "its batches are of an epoch that the superblock does not know: the superblock went back", "run: varve log check")
+			r.refuse(f, "its batches are of an epoch that the superblock does not know: the superblock went back",
+				"move super.0 and super.1 out of the directory, then run: varve log repair")
 			return
 		}
 	}
@@ -240,7 +241,7 @@ func (r *reconciler) extend(at int, epoch Epoch, first, end Offset) {
 func lostExtent(f *PlanFile, epoch Epoch, first, end Offset) Extent {
 	return Extent{
 		First: first, End: end, Segment: f.Entry.ID, Base: f.Entry.Base, Epoch: epoch, Bytes: f.Entry.Bytes,
-		Damage: segment.BreakTorn, DamagePos: -1,
+		Damage: segment.BreakTorn, DamagePos: -1, Lost: true,
 	}
 }
 

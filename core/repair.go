@@ -61,6 +61,19 @@ func (l *Log) rebuildSuper() {
 	s.Start, s.HotStart, s.Frontier = start, start, start
 }
 
+// planAside gathers the slots that are there and do not verify, and reports whether there are any.
+// They are kept, because the slots that this open writes take their names.
+func (l *Log) planAside() bool {
+	b := &l.boot
+	b.aside = Quarantine{Names: b.aside.Names[:0]}
+	for i := range 2 {
+		if b.found.Present[i] && !b.found.Valid[i] {
+			b.aside.Names = append(b.aside.Names, superName(i))
+		}
+	}
+	return len(b.aside.Names) > 0
+}
+
 // noteEpoch keeps the least first offset of each epoch, sorted by epoch.
 func noteEpoch(lineage Lineage, e Epoch, first Offset) Lineage {
 	i := 0

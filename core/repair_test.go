@@ -80,7 +80,7 @@ func TestRepairDeclaresADamagedSpanLost(t *testing.T) {
 
 	r.open(cfg) // no flag any more
 	got, err := r.readUntil(0)
-	if !errors.As(err, &damage) || len(got) != first {
+	if !errors.As(err, &damage) || len(got) != first || damage.End != core.Offset(end) || !strings.Contains(err.Error(), "declared lost") {
 		t.Fatalf("before the lost span: %d records, want %d; %v", len(got), first, err)
 	}
 	got, err = r.readUntil(core.Offset(end))
@@ -120,5 +120,51 @@ func TestRepairGivesUpAMissingEnd(t *testing.T) {
 	r.log.FillView(&v)
 	if !v.Diverged(core.Position{Offset: 180, Epoch: 3}) {
 		t.Fatal("a reader of the lost end is not told that it diverged")
+	}
+}
+
+// TestRepairKeepsDamagedSlots: slots that a repair replaces go to quarantine as they were, also the
+// one damaged slot beside a good one; an ordinary open leaves nothing there.
+func TestRepairKeepsDamagedSlots(t *testing.T) {
+	for _, damaged := range []string{"super.0", "super.1", "super.0 super.1"} {
+		r, files := repairedRig(t)
+		want := map[string]string{}
+		for _, f := range files {
+			if strings.Contains(damaged, f.name) {
+				f.data[40] ^= 1
+				want["quarantine/"+f.name] = string(f.data)
+			}
+		}
+		r.restore(files)
+		r.open(repairConfig())
+		r.wantRecords(0, 180)
+		r.close()
+		for _, f := range r.files() {
+			if content, ok := want[f.name]; ok && content == string(f.data) {
+				delete(want, f.name)
+			}
+		}
+		if len(want) > 0 {
+			t.Fatalf("%s damaged: %d slots are not in quarantine as they were", damaged, len(want))
+		}
+		r.open(smokeConfig())
+		r.wantRecords(0, 180)
+	}
+}
+
+// TestRepairNeedsSegments: without any there is nothing to derive a superblock from.
+func TestRepairNeedsSegments(t *testing.T) {
+	r, files := repairedRig(t)
+	for _, f := range files {
+		if strings.HasPrefix(f.name, "super.") {
+			f.data[40] ^= 1
+			r.restore([]savedFile{f})
+			break
+		}
+	}
+	r.start(repairConfig())
+	var refused *core.RefusedError
+	if !errors.As(r.log.Err(), &refused) || strings.Contains(refused.Next, "repair") {
+		t.Fatalf("a superblock without segments: %v", r.log.Err())
 	}
 }

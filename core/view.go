@@ -14,6 +14,7 @@ type Extent struct {
 	Index      IndexKind     // where to look up positions
 	Damage     segment.Break // not BreakNone: this span cannot be served (allow_damaged); DamagePos says where
 	DamagePos  int64
+	Lost       bool // damaged, because a repair declared the span lost
 	MinTime    Time // least and greatest timestamp of the records; of a sealed file
 	MaxTime    Time
 }

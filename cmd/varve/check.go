@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"varve"
@@ -53,7 +54,10 @@ func (c *checkCommand) Run(ctx context.Context, s *streams) error {
 	if err := s.out.Flush(); err != nil {
 		return err
 	}
-	return damage
+	if damage == nil {
+		return nil
+	}
+	return nextStep{damage, "what a repair would give up: varve log repair"}
 }
 
 // readAll reads every record that can be served, past damage.
@@ -71,7 +75,7 @@ func (c *checkCommand) readAll(ctx context.Context, s *streams, x *varve.Inspect
 				if !ok {
 					return err
 				}
-				if first == nil {
+				if first == nil && !r.declaredLost(err) {
 					first = err
 				}
 				at = varve.Position{Offset: max(next, at.Offset+1)}
@@ -133,6 +137,7 @@ type checkReport struct {
 	Torn     *checkTorn     `json:"torn,omitempty"`
 	Rescues  []checkRescue  `json:"rescues,omitempty"`
 	Damage   []checkDamage  `json:"damage,omitempty"`
+	Lost     []checkLost    `json:"lost,omitempty"` // given up by a repair
 	Unknown  []string       `json:"unknown_files,omitempty"`
 	Lineage  []checkLineage `json:"lineage"`
 	Deep     *deepReport    `json:"verified,omitempty"`
@@ -169,6 +174,14 @@ type checkDamage struct {
 	End      int64  `json:"end"`
 	Expected string `json:"expected"`
 	Found    string `json:"found"`
+	place    string
+}
+
+type checkLost struct {
+	Name  string `json:"name"`
+	Epoch uint32 `json:"epoch"`
+	First int64  `json:"first"`
+	End   int64  `json:"end"`
 }
 
 type checkLineage struct {
@@ -204,14 +217,33 @@ func report(dir string, x *varve.Inspection) *checkReport {
 	for i := range damage {
 		d := &damage[i]
 		r.Damage = append(r.Damage, checkDamage{
-			Name: d.Name(), Pos: d.Pos, First: d.Offset, End: d.End,
+			place: d.Place(), Name: d.Name(), Pos: d.Pos, First: d.Offset, End: d.End,
 			Expected: d.Expected, Found: d.Found,
 		})
+	}
+	for i := range x.View.Extents {
+		if e := &x.View.Extents[i]; e.Lost {
+			r.Lost = append(r.Lost, checkLost{Name: segment.Name(e.Base, e.Segment), Epoch: e.Epoch, First: e.First, End: e.End})
+		}
 	}
 	for _, e := range x.View.Lineage {
 		r.Lineage = append(r.Lineage, checkLineage{Epoch: e.Epoch, First: e.First})
 	}
 	return r
+}
+
+// declaredLost reports whether damage is a span that a repair gave up.
+func (r *checkReport) declaredLost(err error) bool {
+	var c *varve.CorruptError
+	if !errors.As(err, &c) {
+		return false
+	}
+	for i := range r.Lost {
+		if l := &r.Lost[i]; l.First <= c.Offset && c.Offset < l.End {
+			return true
+		}
+	}
+	return false
 }
 
 func fileName(p *core.Plan, i int) string {
@@ -225,6 +257,9 @@ func reportFile(f *core.PlanFile) checkFile {
 	}
 	if n := len(f.Info.Runs); n > 0 {
 		c.First, c.End = f.Info.Runs[0].First, f.Info.Runs[n-1].End
+	}
+	if h := &f.Info.Header; h.Kind == segment.Lost {
+		c.End = h.End
 	}
 	switch {
 	case f.Info.Sealed:
@@ -258,7 +293,10 @@ func (r *checkReport) print(w *bufio.Writer) {
 		fmt.Fprintf(w, "rescue    [%d, %d) of epoch %d from %s into a file of its own\n", q.First, q.End, q.Epoch, q.Name)
 	}
 	for _, d := range r.Damage {
-		fmt.Fprintf(w, "damage    %s at byte %d, offsets [%d, %d): expected %s, found %s\n", d.Name, d.Pos, d.First, d.End, d.Expected, d.Found)
+		fmt.Fprintf(w, "damage    %s, offsets [%d, %d): expected %s, found %s\n", d.place, d.First, d.End, d.Expected, d.Found)
+	}
+	for _, l := range r.Lost {
+		fmt.Fprintf(w, "lost      [%d, %d) of epoch %d: given up by a repair, as %s says\n", l.First, l.End, l.Epoch, l.Name)
 	}
 	for _, u := range r.Unknown {
 		fmt.Fprintf(w, "unknown   %s is none of the log's files and is left alone\n", u)

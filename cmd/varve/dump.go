@@ -173,8 +173,11 @@ func headerText(v segment.HeaderVerdict, version uint16) string {
 }
 
 func kindText(k segment.Kind) string {
-	if k == segment.Replacement {
+	switch k {
+	case segment.Replacement:
 		return "replacement"
+	case segment.Lost:
+		return "lost"
 	}
 	return "created"
 }

@@ -107,6 +107,19 @@ type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// nextStep is an error whose advice is another one: the command that it names is this one.
+type nextStep struct {
+	error
+	next string
+}
+
+func (e nextStep) Error() string {
+	return strings.Replace(e.error.Error(), "run: varve log check", e.next, 1)
+}
+
+// Unwrap returns the error itself.
+func (e nextStep) Unwrap() error { return e.error }
+
 // errDamaged marks errors that mean damage without being one of the typed ones.
 var errDamaged = errors.New("damaged")
 

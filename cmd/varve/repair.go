@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 
 	"varve"
@@ -15,49 +17,77 @@ type repairCommand struct {
 
 // Run prints the plan and, if asked, carries it out.
 func (c *repairCommand) Run(ctx context.Context, s *streams) error {
-	p, err := varve.PlanRepair(ctx, c.Dir)
+	o := varve.Options{RepairChecksumTail: c.ChecksumTail, MinFreeBytes: -1}
+	p, err := varve.PlanRepair(ctx, c.Dir, o)
 	if err != nil {
 		return err
 	}
-	if b := p.Superblock; b != nil {
-		for _, problem := range p.Problems {
-			fmt.Fprintf(s.out, "superblock  %s\n", problem)
-		}
-		fmt.Fprintf(s.out, "rebuild     both slots from the segments: log %x, epoch %d, start %d, proven up to %d\n", b.LogID, b.Epoch, b.Start, b.Frontier)
-		fmt.Fprintf(s.out, "            what was trimmed within the first file comes back\n")
-	} else {
-		x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{Deep: true, ChecksumTail: c.ChecksumTail})
-		if err != nil {
+	if p.Empty() {
+		fmt.Fprintf(s.out, "records     [%d, %d)\nnothing to repair: the log opens as it is, and nothing was written\n", p.Start, p.End)
+		return nil
+	}
+	printRepair(s.out, p)
+	if p.Refused != nil {
+		if err := s.out.Flush(); err != nil {
 			return err
 		}
-		report(c.Dir, x).print(s.out)
-		if x.Refused != nil && !c.Apply {
-			if err := s.out.Flush(); err != nil {
-				return err
-			}
-			return unrepairable(x.Refused)
-		}
+		return nextStep{p.Refused, "to give that batch up: varve log repair --checksum-tail"}
 	}
 	if !c.Apply {
-		_, err := fmt.Fprintln(s.out, "nothing was written; do it with --apply")
-		return err
+		fmt.Fprintln(s.out, "nothing was written; do it with --apply")
+		return nil
 	}
-	if _, err := varve.Repair(ctx, c.Dir, varve.Options{RepairChecksumTail: c.ChecksumTail, MinFreeBytes: -1}); err != nil {
-		if damaged(err) {
-			return unrepairable(err)
-		}
+	if _, err := varve.Repair(ctx, c.Dir, o); err != nil {
 		return err
 	}
 	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "repaired    records [%d, %d) can be read\n", x.Start, x.End)
+	fmt.Fprintf(s.out, "repaired    the log opens again, with %d of the records in [%d, %d)\n", kept(x), x.Start, x.End)
 	return nil
 }
 
-// unrepairable says what is left to do about damage for which there is no second copy.
-func unrepairable(err error) error {
-	return fmt.Errorf("%w; there is no other copy to heal it from: --checksum-tail gives up a damaged last batch, "+
-		"and log append --allow-damaged serves everything but the damage", err)
+// printRepair prints what is damaged, what is given up for it, and what is kept.
+func printRepair(w *bufio.Writer, p *varve.RepairPlan) {
+	for _, problem := range p.Slots() {
+		fmt.Fprintf(w, "damage      %s; it goes to quarantine/\n", problem)
+	}
+	for i := range p.Plan.Damage {
+		d := &p.Plan.Damage[i]
+		fmt.Fprintf(w, "damage      %s, offsets [%d, %d): expected %s, found %s\n", d.Place(), d.Offset, d.End, d.Expected, d.Found)
+	}
+	var tail *varve.CorruptError
+	if errors.As(p.Refused, &tail) || p.Tail != nil {
+		if tail == nil {
+			tail = p.Tail
+		}
+		fmt.Fprintf(w, "damage      %s, offset %d and behind it: expected %s, found %s\n", tail.Place(), tail.Offset, tail.Expected, tail.Found)
+	}
+	if p.Plan.Rebuilt {
+		fmt.Fprintf(w, "rebuild     the superblock from the segments: records from offset %d on; what was trimmed within the first file comes back\n", p.Start)
+	}
+	for _, d := range p.Plan.Declared {
+		fmt.Fprintf(w, "give up     offsets [%d, %d) of epoch %d: reading them will be an error, offsets do not move\n", d.First, d.End, d.Epoch)
+	}
+	for i := range p.Plan.Damage {
+		if d := &p.Plan.Damage[i]; d.Offset == p.End {
+			fmt.Fprintf(w, "give up     offsets [%d, %d): the log will end at %d, and go on there in a new epoch\n", d.Offset, d.End, p.End)
+		}
+	}
+	if p.Tail != nil {
+		fmt.Fprintf(w, "give up     offset %d and behind it: the log will end there\n", p.End)
+	}
+	fmt.Fprintf(w, "keep        %d of the records in [%d, %d)\n", kept(p.Inspection), p.Start, p.End)
+}
+
+// kept counts the records that can be read.
+func kept(x *varve.Inspection) int64 {
+	n := int64(0)
+	for i := range x.View.Extents {
+		if e := &x.View.Extents[i]; e.Damage == 0 {
+			n += max(0, min(e.End, x.End)-max(e.First, x.Start))
+		}
+	}
+	return n
 }

@@ -63,6 +63,11 @@ func (s *Store) quarantine(r *core.Result, e *core.Quarantine) (done bool, err e
 				}
 			}
 		}
+		for _, name := range e.Names {
+			if err := s.moveAway(r, name); err != nil {
+				return false, err
+			}
+		}
 		return false, nil
 	case 1: // the new names first: a crash must not leave a file without any
 		return false, s.syncDir(r, DirQuarantine)
