@@ -52,6 +52,13 @@ func (w *World) schedule(e *Event) {
 	}
 	p := &w.process
 	switch e.Kind {
+	case Append, Retry:
+		w.ask |= askTail
+	case Read, Poll, Query, FindTime, Arm, Hurt, Heal, Clock, WriteBack, Rot, Second, Slow, Idle:
+	default:
+		w.ask = askAll
+	}
+	switch e.Kind {
 	case Append:
 		w.appendEvent(e)
 	case Retry:

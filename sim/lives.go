@@ -46,6 +46,7 @@ type process struct {
 func (w *World) start() {
 	p := &w.process
 	w.dead, w.log = w.log, w.dead
+	w.ask = askAll
 	*p = process{
 		life: p.life + 1, config: p.config, rescue: p.rescue, recovery: p.recovery, failed: p.failed,
 		bound: p.bound, doom: p.doom, wallLow: w.clock.now().Wall, final: p.final, delay: millisecond,

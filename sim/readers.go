@@ -205,6 +205,7 @@ func (w *World) readError(r *reader, err error) {
 		}
 		w.res.Marks.add(MarkReadCorrupt)
 		w.log.Damaged(w.clock.now(), core.Extent{}, err)
+		w.ask = askAll
 		r.left = min(r.left, 1)
 		next = core.Position{Offset: w.log.Committed()}
 	default:

@@ -165,7 +165,9 @@ func (w *World) progress() {
 	case !p.final:
 		p.final = true
 		w.appendNow(0, attempt{records: 1}, 24, ContentPattern)
+		w.ask = askAll
 		w.pump()
+		w.deadline()
 	case w.stage == stageLiveness:
 		if w.followersBehind() {
 			return
@@ -272,7 +274,9 @@ func (w *World) close() {
 	}
 	w.process.leaving = true
 	w.log.Close(w.clock.now())
+	w.ask = askAll
 	w.pump()
+	w.deadline()
 }
 
 // finish ends the run.

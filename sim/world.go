@@ -74,6 +74,8 @@ type World struct {
 	places     []place     // of the active segment's commits
 	found      []bool
 	evidence   int64
+	ask        uint8 // lanes
+	due        int64 // time of the log's next timer
 	agreed     marked
 	planned    bool       // K10 was judged
 	diedInOpen bool       // the life before did
@@ -140,7 +142,7 @@ func (w *World) reset(s *Schedule) {
 	w.sequence = [producersMax]sequence{}
 	w.decoder.reset(s.Header.Config[0].LogID)
 	w.places, w.tainted, w.epoch = w.places[:0], 0, 0
-	w.agreed = marked{}
+	w.agreed, w.ask, w.due = marked{}, 0, 1<<62-1
 	w.evidence, w.diedInOpen, w.lastConfig, w.planned = 0, false, 0, false
 	w.limited = w.h.On(SwTrim)
 	for i := range s.Header.Config {
@@ -152,6 +154,7 @@ func (w *World) reset(s *Schedule) {
 func (w *World) run() {
 	defer w.caught()
 	w.start()
+	w.settle()
 	for w.stage != stageDone && w.res.Violation == "" {
 		if !w.next() {
 			break
@@ -183,10 +186,8 @@ func (w *World) next() bool {
 	if len(w.queue.heap) > 0 && w.queue.heap[0].at < at {
 		at, source = w.queue.heap[0].at, 2
 	}
-	if w.process.up {
-		if due, ok := w.log.Deadline(); ok && due < at {
-			at, source = due, 3
-		}
+	if w.process.up && w.due < at {
+		at, source = w.due, 3
 	}
 	if w.stage == stageSafety && w.event == len(w.s.Events) {
 		w.beginLiveness()
@@ -227,6 +228,7 @@ func (w *World) tick() {
 		w.fail("K19", "a timer is due again and again and nothing happens")
 		return
 	}
+	w.ask = askAll
 	w.note(hashTick, uint64(w.clock.mono), 0)
 	if w.Trace != nil {
 		w.say("timer")
@@ -239,12 +241,14 @@ func (w *World) wake(e entry) {
 	if e.life >= 0 && e.life != w.process.life {
 		return
 	}
+	w.ask = askAll
 	switch e.kind {
 	case wakeStep:
 		if w.process.up {
 			w.step(core.Lane(e.arg))
 		}
 	case wakeFetch:
+		w.ask = 0
 		if w.process.up {
 			w.fetched(&w.readers[e.arg])
 		}
@@ -262,8 +266,9 @@ func (w *World) settle() {
 	if w.process.up && w.fs.Dead() {
 		w.die(w.process.doom)
 	}
-	if w.process.up {
+	if w.process.up && w.ask != 0 {
 		w.pump()
+		w.deadline()
 	}
 	if v := w.check.Violation(); v != nil && w.res.Violation == "" {
 		w.fail(v.Check.String(), v.Error())
@@ -272,6 +277,23 @@ func (w *World) settle() {
 		w.fail("disk", w.disk.Violation())
 	}
 	w.progress()
+}
+
+// Lanes that may have something new to do: what happened to the log decides. Asking one that has not
+// is harmless and slow.
+const (
+	askTail = 1 << core.Tail
+	askAll  = 1<<core.LaneCount - 1
+)
+
+// deadline looks when the log's next timer is due.
+func (w *World) deadline() {
+	w.due = 1<<62 - 1
+	if w.process.up {
+		if due, ok := w.log.Deadline(); ok {
+			w.due = due
+		}
+	}
 }
 
 // synced is what the disk says of a write into a sector that a sync covered. A sync beside a
@@ -287,7 +309,7 @@ func (w *World) pump() {
 		now := w.clock.now()
 		for lane := core.Lane(0); lane < core.LaneCount && w.process.up; lane++ {
 			f := &w.flights[lane]
-			if f.effect != nil {
+			if f.effect != nil || w.ask>>lane&1 == 0 {
 				continue
 			}
 			if e := w.log.Next(now, lane); e != nil {
@@ -302,8 +324,10 @@ func (w *World) pump() {
 		// Issuing an effect only ever closes doors for the other lanes; but an outcome or a new
 		// phase may have come of deciding.
 		if w.log.Phase() == w.process.phase {
+			w.ask = 0
 			break
 		}
+		w.ask = askAll
 	}
 	if w.process.up {
 		w.agree()
