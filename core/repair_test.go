@@ -168,3 +168,57 @@ func TestRepairNeedsSegments(t *testing.T) {
 		t.Fatalf("a superblock without segments: %v", r.log.Err())
 	}
 }
+
+// TestRepairCrashes: the process dies at each call of a repair, with and without the power; another
+// repair ends it. The damaged slots are never lost, nor a record that the first one would have kept.
+func TestRepairCrashes(t *testing.T) {
+	_, files := repairedRig(t)
+	var slots []string
+	spoiled := false
+	for i := range files {
+		switch f := &files[i]; {
+		case strings.HasPrefix(f.name, "super."):
+			f.data[40] ^= 1
+			slots = append(slots, string(f.data))
+		case strings.HasSuffix(f.name, ".seg") && !spoiled:
+			f.data[1024+115], spoiled = f.data[1024+115]^1, true
+		}
+	}
+	cfg := repairConfig()
+	cfg.VerifyAllOnOpen = true
+	for n := int64(0); ; n++ {
+		r := newRig(t)
+		r.restore(files)
+		r.disk.FS(0).SetCallBudget(n/3, n%3 == 2)
+		r.start(cfg)
+		if !r.disk.FS(0).Dead() {
+			if n < 60 {
+				t.Errorf("only %d deaths", n)
+			}
+			break
+		}
+		if n%3 == 0 {
+			r.kill()
+		} else {
+			r.power()
+		}
+		r.open(cfg)
+		r.close()
+		r.open(smokeConfig())
+		if got, _ := r.readUntil(2); len(got) != 178 {
+			t.Errorf("%d: %d records behind the lost one", n, len(got))
+		}
+		kept := 0
+		for _, f := range r.files() {
+			if strings.HasPrefix(f.name, "quarantine/super.") && (string(f.data) == slots[0] || string(f.data) == slots[1]) {
+				kept++
+			}
+		}
+		if kept < 2 {
+			t.Errorf("%d: %d of the damaged slots are in quarantine", n, kept)
+		}
+		if v := r.disk.Violation(); v != "" {
+			t.Errorf("%d: %s", n, v)
+		}
+	}
+}
