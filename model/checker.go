@@ -213,10 +213,7 @@ func (c *Checker) cut(end Offset) {
 		p := &c.ops[c.log[o]]
 		p.inLog = false
 		if origin := &c.ops[p.origin]; origin.holder == c.log[o] {
-			origin.holder = 0
-			if origin.inLog { // of a producer that was forgotten in between
-				origin.holder = p.origin
-			}
+			origin.holder = c.olderHolder(p.origin, c.log[o])
 		}
 		o = p.end
 	}
@@ -226,6 +223,17 @@ func (c *Checker) cut(end Offset) {
 	c.committed = min(c.committed, end)
 	c.proven = min(c.proven, end)
 	c.recovered = min(c.recovered, end)
+}
+
+// olderHolder returns another attempt at a batch whose records are in the log, the newest one below
+// an id, 0 if there is none: of a producer that was forgotten in between.
+func (c *Checker) olderHolder(origin, below OpID) OpID {
+	for id := below - 1; id >= origin; id-- {
+		if p := &c.ops[id]; p.origin == origin && p.inLog {
+			return id
+		}
+	}
+	return 0
 }
 
 // diverged reports whether the record before p is another one now: some newer epoch begins below
