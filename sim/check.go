@@ -292,28 +292,28 @@ func (w *World) rot(e *Event) {
 	}
 	for range e.B {
 		pos := w.rng.Below(int64(len(m.Device)))
-		first, end := w.recordsAt(&m, pos)
+		first, end, last := w.recordsAt(&m, pos)
 		if !w.disk.RotAt(m.Name, pos, uint8(w.rng.Below(8))) {
 			continue
 		}
 		w.res.Marks.add(MarkRot)
 		if w.Trace != nil {
-			w.say("rot in %s at byte %d: records [%d, %d)", m.Name, pos, first, end)
+			w.say("rot in %s at byte %d: records [%d, %d), [%d, %d) may go with them", m.Name, pos, first, end, end, last)
 		}
 		if end > first {
 			w.check.DamageInjected(w.clock.mono, first, end, end > w.evidence)
-			w.tainted = 0
-			if n := len(w.places); n > 0 && w.places[n-1].end == end {
+			w.check.DamageInjected(w.clock.mono, end, last, true)
+			if n := len(w.places); n > 0 && w.places[n-1].end == last {
 				w.tainted = w.places[n-1].segment
 			}
 		}
 	}
 }
 
-// recordsAt returns the records that damage at a position of a file takes with it, none if it is
-// padding, a footer or no segment: the batch there, and those behind it up to the next one that
-// begins at a sector boundary. It also finds the greatest frontier on the device.
-func (w *World) recordsAt(m *faultfs.Image, pos int64) (first, end int64) {
+// recordsAt returns the records at a position of a file, none if it is padding, a footer or no
+// segment, and the end of the records behind them in the file: a reader may not find those any
+// more, because batches follow each other. It also finds the greatest frontier on the device.
+func (w *World) recordsAt(m *faultfs.Image, pos int64) (first, end, last int64) {
 	w.evidence = 0
 	for i := range w.names {
 		it, ok := w.walkImage(&w.names[i], w.names[i].Device)
@@ -323,14 +323,12 @@ func (w *World) recordsAt(m *faultfs.Image, pos int64) (first, end int64) {
 	}
 	it, ok := w.walkImage(m, m.Kernel)
 	for ok && (it.next() || it.resync()) {
-		switch {
-		case it.x.pos <= pos && pos < it.pos:
+		if it.x.pos <= pos && pos < it.pos {
 			first, end = it.x.base, it.x.end
-		case end == it.x.base && end > first && it.x.pos%it.f.sector != 0:
-			end = it.x.end
 		}
+		last = it.x.end
 	}
-	return first, end
+	return first, end, last
 }
 
 // walkImage begins a walk through a segment file; false if it is none.

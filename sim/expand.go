@@ -183,8 +183,8 @@ func (x *expander) config(c *core.Config) {
 		c.Sync = segment.SyncMode(x.pick(0, 0, 0, 1))
 	}
 	c.SyncInterval = x.pick(1, 2, 5, 20) * millisecond
-	c.SegmentBytes = x.pick(1024, 2048, 4096, 4096, 8192, 8192, 8192, 8192, 8192, 8192)
-	c.SegmentAge = x.pick(core.Unlimited, core.Unlimited, 5*millisecond, 100*millisecond)
+	c.SegmentBytes = x.pick(1024, 2048, 4096, 4096, 4096, 8192, 8192, 8192, 8192, 8192, 8192, 8192)
+	c.SegmentAge = x.pick(core.Unlimited, core.Unlimited, core.Unlimited, core.Unlimited, 5*millisecond, 100*millisecond)
 	c.IndexSpacingBytes = x.pick(1, 256, 512, 1024)
 	if x.percent(12) {
 		c.SectorBytes = int(x.pick(1024, 2048, 4096))

@@ -230,14 +230,12 @@ func (w *World) claimed(e core.Effect, stage int) {
 	}
 }
 
-// taint tells the checker of records that are written right behind damaged ones, inside a sector:
-// a reader that cannot follow the batches before finds them no more.
+// taint tells the checker of records that are written behind damaged ones in the same file: a reader
+// that cannot follow the batches before may not find them.
 func (w *World) taint(c *core.Commit) {
-	if c.Segment != w.tainted || c.Pos%int64(w.h.Config[0].SectorBytes) == 0 {
-		w.tainted = 0
-		return
+	if c.Segment == w.tainted {
+		w.check.DamageInjected(w.clock.mono, c.First, c.End, true)
 	}
-	w.check.DamageInjected(w.clock.mono, c.First, c.End, true)
 }
 
 // countCalls judges K24: each step of a commit is one call.
