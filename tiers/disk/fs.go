@@ -24,7 +24,8 @@ type FS interface {
 	// Mkdir makes a directory if it is missing: DirLog (with missing parents) or DirQuarantine.
 	Mkdir(dir string) error
 	// SyncDir makes the names in a directory durable: DirLog, DirParent (the entry of the log
-	// directory itself, and of every parent that Mkdir made) or DirQuarantine.
+	// directory itself, and of every parent that Mkdir made, in this life or an earlier one) or
+	// DirQuarantine.
 	SyncDir(dir string) error
 	// Free returns the bytes that an unprivileged writer may still allocate.
 	Free() (int64, error)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -14,12 +13,7 @@ import (
 )
 
 // FS is one log directory. Its methods may be called from several goroutines.
-type FS struct {
-	dir string
-
-	mu   sync.Mutex
-	made []string // directories that hold an entry made by Mkdir and not synced yet
-}
+type FS struct{ dir string }
 
 // New returns the file system of a log directory, which need not exist.
 func New(dir string) *FS { return &FS{dir: filepath.Clean(dir)} }
@@ -169,37 +163,31 @@ func cause(err error) error {
 	return err
 }
 
-// Mkdir implements disk.FS. It remembers what it made for SyncDir(DirParent).
+// Mkdir implements disk.FS.
 func (f *FS) Mkdir(dir string) error {
 	switch dir {
 	case disk.DirLog:
-		return f.mkdirAll(f.dir)
+		return mkdirAll(f.dir)
 	case disk.DirQuarantine:
-		_, err := mkdir(f.dir + "/" + dir)
-		return err
+		return mkdir(f.dir + "/" + dir)
 	}
 	return fail("mkdir", dir, errDir)
 }
 
 // mkdirAll makes a directory and its missing parents, topmost first.
-func (f *FS) mkdirAll(dir string) error {
-	made, err := mkdir(dir)
+func mkdirAll(dir string) error {
+	err := mkdir(dir)
 	if errors.Is(err, disk.ErrNotExist) && parent(dir) != dir {
-		if err := f.mkdirAll(parent(dir)); err != nil {
+		if err := mkdirAll(parent(dir)); err != nil {
 			return err
 		}
-		made, err = mkdir(dir)
-	}
-	if made {
-		f.mu.Lock()
-		f.made = append(f.made, parent(dir))
-		f.mu.Unlock()
+		err = mkdir(dir)
 	}
 	return err
 }
 
-// mkdir makes one directory, unless it exists, and reports whether it did.
-func mkdir(path string) (bool, error) {
+// mkdir makes one directory, unless it exists.
+func mkdir(path string) error {
 	err := again(func() error { return unix.Mkdir(path, 0o755) })
 	if err == unix.EEXIST {
 		var st unix.Stat_t
@@ -207,36 +195,52 @@ func mkdir(path string) (bool, error) {
 		if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			err = errNotDir
 		}
-		return false, fail("mkdir", path, err)
 	}
-	return err == nil, fail("mkdir", path, err)
+	return fail("mkdir", path, err)
 }
 
 // SyncDir implements disk.FS.
 func (f *FS) SyncDir(dir string) error {
+	if dir == disk.DirParent {
+		return eachAncestor(f.dir, syncDir)
+	}
 	path, err := f.dirPath("sync", dir)
 	if err != nil {
 		return err
 	}
-	if dir != disk.DirParent {
-		return syncDir(path)
-	}
-	f.mu.Lock()
-	made := f.made
-	f.made = nil
-	f.mu.Unlock()
-	for _, p := range made {
-		if p == path {
-			continue
+	return syncDir(path)
+}
+
+// eachAncestor calls do for every directory above dir, nearest first, up to the root of the file
+// system that it lies in. Which of them this process made says nothing: an earlier life may have
+// made the others and died before it synced anything. Where we may not write, nothing is of our
+// making, and it does not matter if do fails.
+func eachAncestor(dir string, do func(dir string) error) error {
+	var below, st unix.Stat_t
+	err := again(func() error { return unix.Stat(dir, &below) })
+	known := err == nil
+	for {
+		dir = parent(dir)
+		if err := again(func() error { return unix.Stat(dir, &st) }); err != nil {
+			return fail("sync", dir, err)
 		}
-		if err := syncDir(p); err != nil {
-			f.mu.Lock()
-			f.made = append(f.made, made...) // synced again by whoever dares to ask again
-			f.mu.Unlock()
+		if known && (st.Dev != below.Dev || st.Ino == below.Ino) { // mounted here, or the root
+			return nil
+		}
+		if err := do(dir); err != nil && writable(dir) {
 			return err
 		}
+		below, known = st, true
 	}
-	return syncDir(path)
+}
+
+// writable reports whether entries may be made in a directory, or it is unknown.
+func writable(dir string) bool {
+	switch unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK, unix.AT_EACCESS) {
+	case unix.EACCES, unix.EPERM, unix.EROFS:
+		return false
+	}
+	return true
 }
 
 func syncDir(path string) error {

@@ -146,27 +146,47 @@ func TestErrorsKeepTheCause(t *testing.T) {
 	}
 }
 
-// TestMkdirParents: what Mkdir made is remembered until its parents are synced.
-func TestMkdirParents(t *testing.T) {
+// TestSyncParents: whoever made the directories above a log, they are synced, up to the root of the
+// file system; a failure counts where an entry of ours may be.
+func TestSyncParents(t *testing.T) {
 	base := t.TempDir()
-	f := New(base + "/a/b/log")
-	must(t, f.Mkdir(disk.DirLog))
-	want := []string{base, base + "/a", base + "/a/b"}
-	if strings.Join(f.made, " ") != strings.Join(want, " ") {
-		t.Fatalf("to sync: %v, want %v", f.made, want)
+	if err := unix.Mount("tmpfs", base, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("needs the right to mount a tmpfs: %v", err)
 	}
-	must(t, f.Mkdir(disk.DirLog))
-	must(t, os.Rename(base+"/a", base+"/x"))
-	if err := f.SyncDir(disk.DirParent); !errors.Is(err, disk.ErrNotExist) {
-		t.Fatalf("synced a directory that is gone: %v", err)
+	t.Cleanup(func() { _ = unix.Unmount(base, unix.MNT_DETACH) })
+	must(t, New(base+"/a/b/log").Mkdir(disk.DirLog))
+	synced := func(dir string) string {
+		var dirs []string
+		must(t, eachAncestor(dir, func(dir string) error { dirs = append(dirs, dir); return syncDir(dir) }))
+		return strings.Join(dirs, " ")
 	}
-	must(t, os.Rename(base+"/x", base+"/a"))
-	if len(f.made) != 3 {
-		t.Fatalf("after a failed sync only %v is left to sync", f.made)
+	all := base + "/a/b " + base + "/a " + base
+	if got := synced(base + "/a/b/log"); got != all {
+		t.Fatalf("synced %s, want %s", got, all)
 	}
-	must(t, f.SyncDir(disk.DirParent))
-	if len(f.made) != 0 {
-		t.Fatalf("still to sync: %v", f.made)
+	if got := synced(base + "/a/b/absent"); got != all {
+		t.Fatalf("synced %s, want %s", got, all)
+	}
+	if got := synced(base); got != "" {
+		t.Fatalf("above a mount point: synced %s", got)
+	}
+	if got := synced("/"); got != "" {
+		t.Fatalf("above the root: synced %s", got)
+	}
+	t.Chdir(base + "/a/b/log")
+	if got := synced("."); got != ".. ../.. ../../.." {
+		t.Fatalf("above the working directory: synced %s", got)
+	}
+	broken := func(string) error { return unix.EIO }
+	if err := eachAncestor(base+"/a/b/log", broken); err != unix.EIO {
+		t.Fatalf("a failed sync: %v", err)
+	}
+	must(t, unix.Mount("", base, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	if err := eachAncestor(base+"/a/b/log", broken); err != nil {
+		t.Fatalf("a failed sync where nothing can be ours: %v", err)
+	}
+	if err := New(base + "/x/log").SyncDir(disk.DirParent); !errors.Is(err, disk.ErrNotExist) {
+		t.Fatalf("synced a directory that is not there: %v", err)
 	}
 }
 
