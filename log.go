@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -62,13 +63,24 @@ type Log struct {
 // leaves nothing behind, neither files nor goroutines. Errors: *RefusedError, *CorruptError,
 // *LostSuffixError, *IOError, ErrInUse, the context's.
 func Open(ctx context.Context, dir string, o Options) (*Log, error) {
-	_, err := os.Stat(dir)
-	absent := errors.Is(err, os.ErrNotExist)
+	absent := absentDirs(dir)
 	l, err := OpenFS(ctx, osfs.New(dir), dir, o)
-	if err != nil && absent {
-		_ = os.Remove(dir) // only if it is empty
+	if err != nil {
+		for _, d := range absent {
+			_ = os.Remove(d) // only if it is empty
+		}
 	}
 	return l, err
+}
+
+// absentDirs returns the directories on the way to dir that are not there, dir first.
+func absentDirs(dir string) (absent []string) {
+	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+			return absent
+		}
+		absent = append(absent, dir)
+	}
 }
 
 // OpenFS is Open over any file system; name is what messages call the directory.
