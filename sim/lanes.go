@@ -52,6 +52,9 @@ func (w *World) exclusive(lane core.Lane) {
 		if sync && w.flights[i].sync && fileOf(e) == fileOf(other) {
 			w.fail("exclusion", "two syncs of one file are outstanding")
 		}
+		if syncsDir(e) && syncsDir(other) {
+			w.fail("exclusion", "two effects that sync the directory are outstanding")
+		}
 		c, ok := e.(*core.Commit)
 		p, ok2 := other.(*core.Prepare)
 		if !ok || !ok2 {
@@ -62,6 +65,17 @@ func (w *World) exclusive(lane core.Lane) {
 			w.fail("exclusion", "a commit writes into the range that is being zero-filled")
 		}
 	}
+}
+
+// syncsDir reports whether an effect syncs the log directory.
+func syncsDir(e core.Effect) bool {
+	switch e := e.(type) {
+	case *core.Create, *core.Replace, *core.Remove, *core.Quarantine, *core.SaveIndex:
+		return true
+	case *core.SaveSuper:
+		return e.Fresh
+	}
+	return false
 }
 
 // fileOf returns the segment that an effect syncs.

@@ -34,16 +34,17 @@ func (r *reader) forget() {
 
 // lose is the end of the process that the reader ran in. A follower resumes in the next one.
 func (r *reader) lose(w *World) {
-	if r.fetch != nil {
-		r.fetch = nil
-		if !r.follow {
-			r.begun = false
-		}
-	}
 	if w.fs.Dead() {
 		r.handle.Forget()
 	} else {
 		_ = r.handle.Close()
+	}
+	if !r.begun {
+		return
+	}
+	if r.fetch != nil {
+		r.fetch = nil
+		r.begun = r.follow
 	}
 	r.cursor.Reset(r.pos)
 }
