@@ -87,7 +87,7 @@ func (x *expander) header() {
 	h.Faults = crashFaults
 	switch h.Profile {
 	case Uniform:
-		x.faults(callFaults, 20)
+		x.faults(callFaults, 18)
 		x.faults(damage, 3)
 		for sw := SwForward; sw <= SwSkew; sw++ {
 			x.turn(sw, 12)
@@ -131,7 +131,7 @@ func (x *expander) features() {
 	x.turn(SwZeros, 15)
 	x.turn(SwIdle, 35)
 	x.reads = x.pick(10, 20, 40, 70)
-	x.gap = x.pick(0, 2, 5, 10, 20, 60, 200, 600) * microsecond
+	x.gap = x.pick(0, 1, 2, 5, 10, 20, 60, 300) * microsecond
 }
 
 // crashFaults are what a power loss may do; each strikes at random, so they are always on.
@@ -158,7 +158,7 @@ func (x *expander) faults(set faultfs.FaultSet, percent int64) {
 // come first, because a failed sync or open ends the life.
 func (x *expander) rates() {
 	h := &x.s.Header
-	level := uint16(x.pick(40, 150, 400, 1500))
+	level := uint16(x.pick(40, 150, 400, 1200))
 	for op := range faultfs.OpCount {
 		if h.Faults&faultfs.CallFaults(op) == 0 {
 			continue
@@ -198,10 +198,10 @@ func (x *expander) config(c *core.Config) {
 	}
 	c.Preallocate = x.percent(50)
 	c.PrepareBytes = max(x.pick(512, 1024, 2048), int64(c.SectorBytes))
-	c.IdleSave = x.pick(0, millisecond, 10*millisecond, 10*millisecond, 10*millisecond, 50*millisecond)
+	c.IdleSave = x.pick(0, millisecond, 10*millisecond, 50*millisecond, 50*millisecond, 50*millisecond)
 	c.RetentionCheckInterval = x.pick(5, 20, 50, 50) * millisecond
 	c.ProducersMax = int(x.pick(1, 2, 4, 4))
-	if x.percent(25) || h.Profile == Aging {
+	if x.percent(15) || h.Profile == Aging {
 		c.RetentionBytes = x.pick(core.Unlimited, 1, 4096, 16384)
 		c.RetentionAge = x.pick(core.Unlimited, 2*millisecond, 20*millisecond, 200*millisecond)
 		c.LocalRetentionBytes = x.pick(core.Unlimited, core.Unlimited, 8192)
@@ -225,7 +225,10 @@ func (x *expander) emit(e Event) {
 // are drawn between them.
 func (x *expander) timeline() {
 	h := &x.s.Header
-	x.deaths = x.pick(0, 0, 0, 1, 1, 1, 1, 1, 1, 2)
+	x.deaths = x.pick(0, 0, 0, 0, 1, 1, 1, 1, 1, 1)
+	if x.ops > 60 && x.percent(40) {
+		x.deaths += x.r.Between(1, 3)
+	}
 	if h.Profile != Uniform && h.Profile != Calm {
 		x.deaths = max(1, x.deaths)
 	}
@@ -279,9 +282,9 @@ func (x *expander) operation() {
 	}
 	fetch, most := x.pick(512, 4096, 16384), x.pick(1, 4, 1000)
 	switch kind := x.r.Below(16); {
-	case kind < 5:
+	case kind < 4:
 		x.emit(Event{Kind: Read, Client: client, A: x.r.Below(1001), B: fetch, C: most})
-	case kind < 11:
+	case kind < 9:
 		x.emit(Event{Kind: Poll, Client: client, A: fetch, B: most})
 	case kind < 12 && x.on(SwTrim):
 		x.emit(Event{Kind: Trim, Client: client, A: x.r.Below(1001)})
@@ -396,6 +399,10 @@ func (x *expander) aim() {
 		shot(2, faultfs.D12Applied, faultfs.OpTruncate, 0)
 	case Cache:
 		shot(3, syncs[r.Below(4)], faultfs.OpSync, r.Below(3))
+	case Decay:
+		if x.s.Header.Faults.Has(faultfs.D9Lie) {
+			shot(4, faultfs.D9Lie, faultfs.OpSyncDir, r.Below(3))
+		}
 	case Full:
 		shot(4, faultfs.D13NoSpace, faultfs.OpSync, r.Below(8))
 	}
@@ -431,7 +438,12 @@ func (x *expander) death() bool {
 		}
 	}
 	x.emit(Event{Kind: Crash, A: how, B: r.Below(6), C: delay, D: recovery})
-	x.at += delay + x.openTime()
+	x.at += delay
+	if h.Faults.Has(faultfs.D7Rot) && x.percent(50) { // between a scan and a rescue
+		x.at += r.Below(12 * (h.Write + h.Sync))
+		x.emit(Event{Kind: Rot, A: r.Below(1001), B: 3})
+	}
+	x.at += x.openTime()
 	if h.Profile == Quiet {
 		for range r.Between(0, 2) {
 			x.emit(Event{Kind: Crash, A: x.how(), B: r.Below(6), C: delay, D: config})

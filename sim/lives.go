@@ -193,6 +193,7 @@ func (w *World) judgeOpenError(err error) {
 // refuse ends the run: what is damaged stays detected.
 func (w *World) refuse() {
 	w.res.Refused = true
+	w.process.opened = false // nothing more is compared
 	w.stage = stageDone
 }
 
@@ -252,7 +253,9 @@ func (w *World) opened() {
 		Epoch: l.Epoch(), Policy: model.Policy(cfg.Sync), SyncInterval: cfg.SyncInterval,
 		Start: l.Start(), End: l.End(), Committed: l.Committed(),
 	})
-	w.audit()
+	if l.End() > 0 {
+		w.audit()
+	}
 	w.refreshView()
 }
 

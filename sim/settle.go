@@ -119,7 +119,7 @@ func (w *World) agree() {
 	}
 	if !p.judged && l.Phase() == core.Ready && w.idle() {
 		p.judged = true
-		if l.End() == p.recovered && l.End() > 0 && !p.hurt(w) && (!w.planned || w.rng.Chance(16384)) {
+		if l.End() == p.recovered && l.End() > 0 && !p.hurt(w) && (!w.planned || w.rng.Chance(8192)) {
 			w.planned = true
 			w.planner.again()
 		}
