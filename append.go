@@ -3,6 +3,7 @@ package varve
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"varve/core"
 	"varve/core/segment"
@@ -200,6 +201,9 @@ func (l *Log) outcome(span Span, c *cohort) (Span, <-chan struct{}, error) {
 // admit hands a batch to the core and joins its cohort. The mutex is held; now was read before.
 func (l *Log) admit(now core.Now, b *core.Batch, buf *buffer) (*cohort, core.Ticket, error) {
 	t, err := l.core.Append(l.notBack(now), b)
+	if errors.Is(err, ErrTooLarge) {
+		err = fmt.Errorf("%w: it has %d payload bytes", err, len(b.Payload))
+	}
 	if err != nil {
 		return nil, t, err
 	}

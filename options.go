@@ -52,6 +52,12 @@ type Options struct {
 	Logger *slog.Logger // default: nothing is logged
 }
 
+// Validate names the first option whose value cannot work, as Open does.
+func (o *Options) Validate() error {
+	c := o.config()
+	return c.Validate()
+}
+
 // config translates options into the core's numbers.
 func (o *Options) config() core.Config {
 	c := core.DefaultConfig()

@@ -208,7 +208,11 @@ func (l *Log) onList(e *List) {
 		l.refuseOpen(segment.Name(e.Files[0].Base, e.Files[0].ID),
 			"the directory holds segments but no superblock", "run: varve log repair")
 	case len(e.Unknown) > 0:
-		l.refuseOpen("", "it is not empty and holds no log (found "+e.Unknown[0]+")", "choose an empty directory")
+		next := "choose an empty directory"
+		if l.cfg.ReadOnly {
+			next = "name the directory of a log"
+		}
+		l.refuseOpen("", "it is not empty and holds no log (found "+e.Unknown[0]+")", next)
 	default:
 		l.newLog()
 	}

@@ -68,11 +68,19 @@ func (e *CorruptError) Error() string {
 type LostSuffixError struct {
 	End      Offset // what was found ends here
 	Evidence Offset // what was proven durable ends here
+
+	Segment segment.ID // the file that should hold the first of them; 0: there is none
+	Base    Offset     // base offset of that file
+	Pos     int64      // byte position in it
 }
 
 func (e *LostSuffixError) Error() string {
-	return fmt.Sprintf("core: committed records [%d, %d) are missing: files end at %d, evidence reaches %d; run: varve log check",
-		e.End, e.Evidence, e.End, e.Evidence)
+	ends := fmt.Sprintf("files end at %d", e.End)
+	if e.Segment != 0 {
+		ends = fmt.Sprintf("%s ends at byte %d with offset %d", segment.Name(e.Base, e.Segment), max(e.Pos, 0), e.End)
+	}
+	return fmt.Sprintf("core: committed records [%d, %d) are missing: %s, evidence reaches %d; run: varve log check",
+		e.End, e.Evidence, ends, e.Evidence)
 }
 
 // TrimmedError says that the offset asked for existed and is gone.

@@ -52,7 +52,7 @@ func (r *reconciler) measureFiles() {
 			return
 		case segment.HeaderNewer:
 			r.marks.Add(MarkSuperNewer)
-			r.refuse(f, "its format is newer than this program's", "use a newer varve")
+			r.refuse(f, "its format is newer than version 1, the newest that this program reads", "use a newer varve")
 			return
 		case segment.HeaderDamaged:
 			if f.batches() {
@@ -368,6 +368,10 @@ func (r *reconciler) damage(o Offset, at int) (next Offset, more bool) {
 	if why == segment.BreakNone && next == EndNone && !r.cfg.AllowDamaged {
 		r.marks.Add(MarkLostSuffix)
 		p.Lost = LostSuffixError{End: o, Evidence: p.Evidence}
+		if at >= 0 {
+			f := &p.Files[at]
+			p.Lost.Segment, p.Lost.Base, p.Lost.Pos = f.Entry.ID, f.Entry.Base, pos
+		}
 		p.Refused = &p.Lost
 		return 0, false
 	}

@@ -162,6 +162,11 @@ func corruptAt(name string, pos int64, o core.Offset) *core.CorruptError {
 	return &core.CorruptError{Segment: id, Base: base, Pos: pos, Offset: o}
 }
 
+func lostAt(end, evidence core.Offset, name string, pos int64) *core.LostSuffixError {
+	base, id, _, _ := segment.ParseName(name)
+	return &core.LostSuffixError{End: end, Evidence: evidence, Segment: id, Base: base, Pos: pos}
+}
+
 // TestTornAtEveryByte: the last batch, which nothing proves, cut at every byte.
 func TestTornAtEveryByte(t *testing.T) {
 	for _, mode := range []segment.SyncMode{segment.OnCommit, segment.Periodic, segment.NoSync} {
@@ -258,15 +263,15 @@ func TestLostSuffix(t *testing.T) {
 	names := segments(sealed)
 	rows := []row{
 		{name: "cut at a batch", img: img.cut(name, list[3].pos),
-			want: want{lost: &core.LostSuffixError{End: 3, Evidence: 5}, marks: []core.Mark{core.MarkLostSuffix}}},
+			want: want{lost: lostAt(3, 5, name, list[2].end), marks: []core.Mark{core.MarkLostSuffix}}},
 		{name: "cut inside a batch", img: img.cut(name, list[3].pos+30),
 			want: want{corrupt: corruptAt(name, list[2].end, 3), marks: []core.Mark{core.MarkCorrupt}}},
 		{name: "cut at the first batch", img: img.cut(name, list[0].pos),
-			want: want{lost: &core.LostSuffixError{End: 0, Evidence: 5}, marks: []core.Mark{core.MarkLostSuffix}}},
+			want: want{lost: lostAt(0, 5, name, list[0].pos), marks: []core.Mark{core.MarkLostSuffix}}},
 		{name: "all segments missing", img: img.without(name),
 			want: want{lost: &core.LostSuffixError{End: 0, Evidence: 5}, marks: []core.Mark{core.MarkLostSuffix}}},
 		{name: "last segment missing", img: sealed.without(names[2]),
-			want: want{lost: &core.LostSuffixError{End: 4, Evidence: 6}, marks: []core.Mark{core.MarkLostSuffix}}},
+			want: want{lost: lostAt(4, 6, names[1], sealed.batches(t, names[1])[1].end), marks: []core.Mark{core.MarkLostSuffix}}},
 		{name: "middle segment missing", img: sealed.without(names[1]),
 			want: want{corrupt: corruptAt(names[0], sealed.batches(t, names[0])[1].end, 2), marks: []core.Mark{core.MarkCorrupt, core.MarkEvidenceBehind}}},
 		{name: "first segment missing", img: sealed.without(names[0]),

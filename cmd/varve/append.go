@@ -66,7 +66,12 @@ func (c *appendCommand) Run(ctx context.Context, s *streams) (err error) {
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
-		err = errors.Join(err, l.Close(closing))
+		if closeErr := l.Close(closing); !errors.Is(err, closeErr) {
+			err = errors.Join(err, closeErr)
+		}
+		if errors.Is(err, varve.ErrNoSpace) {
+			err = fmt.Errorf("%s: %w; min_free_bytes (%d) must stay free", c.Dir, err, c.MinFreeBytes)
+		}
 	}()
 	if c.Count > 0 {
 		return c.generate(ctx, s, l)

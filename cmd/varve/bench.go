@@ -66,7 +66,10 @@ const (
 
 // Run measures.
 func (c *benchCommand) Run(ctx context.Context, s *streams) error {
-	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+	switch err := os.Mkdir(c.Dir, 0o755); {
+	case err == nil:
+		defer os.Remove(c.Dir) //nolint:errcheck // only if it is empty
+	case !errors.Is(err, os.ErrExist):
 		return err
 	}
 	dir, err := os.MkdirTemp(c.Dir, "varve-bench-")

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"varve"
 	"varve/core/segment"
 )
 
@@ -21,17 +22,25 @@ type dumpCommand struct {
 	Segment string `placeholder:"NAME" help:"Print the batches of this segment file."`
 }
 
+// Validate checks the name.
+func (c *dumpCommand) Validate() error {
+	if _, _, kind, ok := segment.ParseName(c.Segment); c.Segment != "" && (!ok || kind != segment.NameSegment) {
+		return fmt.Errorf("--segment %q: want the name of a segment file in the directory", c.Segment)
+	}
+	return nil
+}
+
 // Run prints what the files hold, good or not.
 func (c *dumpCommand) Run(ctx context.Context, s *streams) error {
 	entries, err := os.ReadDir(c.Dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
+	}
+	if !slices.ContainsFunc(entries, ours) {
+		return fmt.Errorf("%s: %w", c.Dir, &varve.RefusedError{Why: "it holds no log", Next: "name the directory of a log"})
 	}
 	id, known := dumpSupers(s.out, c.Dir)
 	if c.Segment != "" {
-		if filepath.Base(c.Segment) != c.Segment {
-			return usagef("--segment %q: want the name of a file in the directory", c.Segment)
-		}
 		return dumpSegment(ctx, s.out, c.Dir, c.Segment, id, known, true)
 	}
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
@@ -45,9 +54,17 @@ func (c *dumpCommand) Run(ctx context.Context, s *streams) error {
 	return nil
 }
 
+// ours reports whether a directory entry has the name of a file that makes a log.
+func ours(e os.DirEntry) bool {
+	_, _, _, ok := segment.ParseName(e.Name())
+	return ok || slices.Contains(superNames[:], e.Name())
+}
+
+var superNames = [...]string{"super.0", "super.1"}
+
 // dumpSupers prints both superblock slots and returns the log id of a valid one.
 func dumpSupers(w *bufio.Writer, dir string) (id segment.LogID, known bool) {
-	for _, name := range []string{"super.0", "super.1"} {
+	for _, name := range superNames {
 		b, err := readAtMost(filepath.Join(dir, name), segment.SuperBytesMax+1)
 		if err != nil {
 			fmt.Fprintf(w, "%s  %v\n", name, err)
@@ -82,10 +99,7 @@ type fileSource struct{ *os.File }
 
 // dumpSegment prints the header of a segment file, its batches if wanted, and what a scan finds.
 func dumpSegment(ctx context.Context, w *bufio.Writer, dir, name string, id segment.LogID, known, batches bool) error {
-	base, segID, kind, ok := segment.ParseName(name)
-	if !ok || kind != segment.NameSegment {
-		return usagef("%q is no name of a segment file", name)
-	}
+	base, segID, _, _ := segment.ParseName(name)
 	f, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
 		return err

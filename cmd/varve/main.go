@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		return code
 	}
 	if err != nil {
-		s.note("varve: %v; run: varve --help", err)
+		s.note("varve: %s; run: varve --help", strings.ReplaceAll(err.Error(), "core: ", ""))
 		return exitUsage
 	}
 	err = k.Run()
@@ -91,7 +91,7 @@ func (s *streams) exit(err error) int {
 	}
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
 	text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
-	s.note("varve: %s", strings.ReplaceAll(text, "core: ", ""))
+	s.note("varve: %s%s", strings.ReplaceAll(text, "core: ", ""), advice(err))
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):
@@ -100,6 +100,19 @@ func (s *streams) exit(err error) int {
 		return exitDamaged
 	}
 	return exitFailed
+}
+
+// advice is the next step where the error does not name one.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, varve.ErrInUse):
+		return "; end that process first; log read and log check work beside it"
+	case errors.Is(err, varve.ErrNoSpace), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "; free some space, or let retention do so"
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return "; appending and repairing need a directory that may be written to, log read and log check only read"
+	}
+	return ""
 }
 
 // usageError is a wrong combination of flags.

@@ -69,7 +69,8 @@ func (s *settings) Validate() error {
 	case s.RetentionCheckInterval <= 0:
 		return fmt.Errorf("retention_check_interval = %v: want above 0", s.RetentionCheckInterval)
 	}
-	return nil
+	o := s.options()
+	return o.Validate()
 }
 
 // fsyncMode is a mode as the configuration spells it.
