@@ -127,7 +127,6 @@ func (m *Marks) Count() int {
 var Unreachable = map[string]string{
 	"core super-newer":    "the simulator writes one format version; core tests read a newer one",
 	"core foreign":        "no file of another log gets into the directory; core tests put one there",
-	"core epoch-ahead":    "needs a superblock older than the segments, which only a lying directory sync leaves; core tests",
 	"core roll-producers": "4,096 producers in one segment; segment and core tests",
 	"core super-grown":    "a lineage of more than 4 KiB, hundreds of lives; core tests",
 	"core repair-lost":    "varve log repair, a command of the operator; core and command tests",
