@@ -23,7 +23,7 @@ type appendCommand struct {
 	ReportAcks bool   `help:"Print a JSON line for each acked record: offset, epoch, CRC32C of its value."`
 
 	Count   int64 `placeholder:"N" help:"Append N generated records instead of lines."`
-	Size    int   `placeholder:"B" default:"128" help:"Bytes of a generated record."`
+	Size    int   `placeholder:"B" default:"128" help:"Bytes of a generated record; default 128."`
 	Writers int   `placeholder:"W" default:"1" help:"Concurrent writers of generated records."`
 	Batch   int   `placeholder:"K" default:"1" help:"Generated records in one batch."`
 

@@ -65,7 +65,7 @@ func (c *readCommand) Run(ctx context.Context, s *streams) error {
 			if err == nil && left != 0 {
 				err = x.Refused
 			}
-			return err
+			return readOn(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -76,6 +76,14 @@ func (c *readCommand) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 	}
+}
+
+// readOn says where to go on behind damage, where that is known.
+func readOn(err error) error {
+	if c := (*varve.CorruptError)(nil); errors.As(err, &c) && c.End > c.Offset {
+		return fmt.Errorf("%w; read on behind it: --from %d", err, c.End)
+	}
+	return err
 }
 
 // pass prints what an inspection found from p on.

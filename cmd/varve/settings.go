@@ -13,7 +13,7 @@ import (
 // settings are the numbers of a log, each as a flag and as an environment variable. This struct is
 // the one table of them; a test compares it with the README's.
 type settings struct {
-	FsyncMode     fsyncMode `name:"fsync" env:"VARVE_FSYNC_MODE" default:"on_commit" placeholder:"MODE" help:"When an append is acked: on_commit, periodic or none."`
+	FsyncMode     fsyncMode `name:"fsync" env:"VARVE_FSYNC_MODE" default:"on_commit" placeholder:"MODE" help:"When an append is acked: on_commit (default), periodic or none."`
 	FsyncInterval int       `name:"fsync-interval-ms" env:"VARVE_FSYNC_INTERVAL_MS" default:"250" help:"Milliseconds between syncs under periodic."`
 
 	SegmentBytes      byteSize `env:"VARVE_SEGMENT_BYTES" default:"268435456" help:"A segment file rolls at this size."`
