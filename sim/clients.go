@@ -202,7 +202,7 @@ func (w *World) modelAppend(client uint8, a *attempt, origin model.OpID) model.A
 	m := model.Append{Client: int32(client), Records: int32(a.records), Retry: origin}
 	if a.producer > 0 {
 		m.Producer = model.Producer{ID: int64(a.producer), Epoch: a.epoch, Sequence: a.sequence}
-		m.Forgotten = w.forgets()
+		m.Forgotten = w.forgetful
 	}
 	return m
 }
@@ -221,7 +221,7 @@ func (w *World) forgets() bool {
 func (w *World) fill(id model.OpID, bytes int64, content Content) {
 	w.arena = binary.LittleEndian.AppendUint64(w.arena, uint64(model.MakeValue(id, 0)))
 	for at := int64(8); at < bytes; at += 8 {
-		word := mix(uint64(id)<<32+uint64(at)) | 0x0101010101010101
+		word := (uint64(id)<<16+uint64(at))*golden | 0x0101010101010101
 		if content == ContentZeros || content == ContentMixed && at>>9&1 == 1 {
 			word = 0
 		}
