@@ -45,7 +45,6 @@ type Reader struct {
 	rec   segment.Record
 	from  int64 // records below it are left out
 	next  int64 // offset of the next record of iter
-	hdrs  []Header
 }
 
 // source is what a Reader reads: a Log, or what an inspection found.
@@ -179,14 +178,7 @@ func (r *Reader) record(rec *Record) (bool, error) {
 		if offset < r.from {
 			continue
 		}
-		rec.Key, rec.Value, rec.Headers = r.rec.Key, r.rec.Value, nil
-		if len(r.rec.Headers) > 0 {
-			r.hdrs = r.hdrs[:0]
-			for _, h := range r.rec.Headers {
-				r.hdrs = append(r.hdrs, Header(h))
-			}
-			rec.Headers = r.hdrs
-		}
+		rec.Key, rec.Value, rec.Headers = r.rec.Key, r.rec.Value, r.rec.Headers
 		rec.Time = time.Unix(0, r.rec.Time)
 		rec.Offset, rec.Epoch = offset, uint64(r.batch.Epoch)
 		return true, nil

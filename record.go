@@ -20,7 +20,7 @@ type Record struct {
 }
 
 // Header is a pair that travels with a record. Nil and empty differ for Value, not for Key.
-type Header struct{ Key, Value []byte }
+type Header = segment.RecordHeader
 
 // Clone returns a copy that owns its memory; what a reader yields is valid only until its next step.
 func (r *Record) Clone() Record {
@@ -83,21 +83,31 @@ const (
 
 // EncodeRecords appends the payload of a batch of records to dst and returns it as a Batch.
 func EncodeRecords(dst []byte, recs ...Record) Batch {
-	b := buffers.Get().(*buffer)
-	defer b.release()
 	start := len(dst)
-	payload, maxTime := b.appendTo(dst, recs, time.Now().UnixNano())
+	payload, maxTime := appendRecords(dst, recs, time.Now().UnixNano())
 	return Batch{
 		Payload: payload[start:], Kind: KindRecords, Records: uint32(len(recs)),
 		MaxTime: time.Unix(0, maxTime), Producer: NoProducer,
 	}
 }
 
-// buffer is the recycled memory of one append: the encoded payload and what encoding needs.
+// appendRecords encodes records; now is the time of those that have none.
+func appendRecords(dst []byte, recs []Record, now int64) (payload []byte, maxTime int64) {
+	var e segment.RecordEncoder
+	for i := range recs {
+		r := &recs[i]
+		at := now
+		if !r.Time.IsZero() {
+			at = r.Time.UnixNano()
+		}
+		dst = e.Append(dst, &segment.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: at})
+	}
+	return dst, e.MaxTime
+}
+
+// buffer is the recycled memory of one append: its encoded payload.
 type buffer struct {
 	payload []byte
-	recs    []segment.Record
-	headers []segment.RecordHeader
 	next    *buffer // in the list of its cohort
 }
 
@@ -110,41 +120,16 @@ func (b *buffer) release() {
 	if cap(b.payload) > bufferKeep {
 		b.payload = nil
 	}
-	clear(b.recs)
-	clear(b.headers)
-	b.recs, b.headers, b.next = b.recs[:0], b.headers[:0], nil
+	b.next = nil
 	buffers.Put(b)
 }
 
 // encode makes the core's batch of records in the buffer's own memory.
 func (b *buffer) encode(recs []Record, now int64) core.Batch {
 	var maxTime int64
-	b.payload, maxTime = b.appendTo(b.payload[:0], recs, now)
+	b.payload, maxTime = appendRecords(b.payload[:0], recs, now)
 	return core.Batch{
 		Payload: b.payload, PayloadCRC: segment.PayloadCRC(b.payload), Kind: KindRecords,
 		Records: uint32(len(recs)), MaxTime: maxTime, Producer: core.NoProducer,
 	}
-}
-
-func (b *buffer) appendTo(dst []byte, recs []Record, now int64) (payload []byte, maxTime int64) {
-	total := 0
-	for i := range recs {
-		total += len(recs[i].Headers)
-	}
-	if cap(b.headers) < total { // grown once, so that the slices taken below stay valid
-		b.headers = make([]segment.RecordHeader, 0, total)
-	}
-	for i := range recs {
-		r := &recs[i]
-		at := now
-		if !r.Time.IsZero() {
-			at = r.Time.UnixNano()
-		}
-		first := len(b.headers)
-		for _, h := range r.Headers {
-			b.headers = append(b.headers, segment.RecordHeader(h))
-		}
-		b.recs = append(b.recs, segment.Record{Key: r.Key, Value: r.Value, Headers: b.headers[first:], Time: at})
-	}
-	return segment.AppendRecords(dst, b.recs)
 }

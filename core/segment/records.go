@@ -31,28 +31,37 @@ const (
 	recordFlags      = recordHasTime | recordHasKey | recordHasHeaders
 )
 
-// AppendRecords appends the payload of a batch and returns the greatest time of its records, for
-// the identity header. There is one encoding of given records. No records append nothing.
+// RecordEncoder makes the payload of a batch, record by record. There is one encoding of given
+// records. The zero value is ready.
+type RecordEncoder struct {
+	MaxTime Time // greatest time of the records, for the identity header
+	last    Time
+	begun   bool
+}
+
+// Append encodes one more record at the end of dst.
+func (e *RecordEncoder) Append(dst []byte, r *Record) []byte {
+	if !e.begun {
+		e.begun, e.last, e.MaxTime = true, r.Time, r.Time
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Time))
+	}
+	head := valueHead(r.Value) << 1
+	if r.Key == nil && len(r.Headers) == 0 && r.Time == e.last {
+		return append(binary.AppendUvarint(dst, head), r.Value...)
+	}
+	dst = appendExtras(binary.AppendUvarint(dst, head|1), r, e.last)
+	e.last, e.MaxTime = r.Time, max(e.MaxTime, r.Time)
+	return append(dst, r.Value...)
+}
+
+// AppendRecords appends the payload of a batch and returns the greatest time of its records. No
+// records append nothing.
 func AppendRecords(dst []byte, recs []Record) (payload []byte, maxTime Time) {
-	if len(recs) == 0 {
-		return dst, 0
-	}
-	last := recs[0].Time
-	maxTime = last
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(last))
+	var e RecordEncoder
 	for i := range recs {
-		r := &recs[i]
-		head := valueHead(r.Value) << 1
-		if r.Key == nil && len(r.Headers) == 0 && r.Time == last {
-			dst = binary.AppendUvarint(dst, head)
-		} else {
-			dst = appendExtras(binary.AppendUvarint(dst, head|1), r, last)
-		}
-		dst = append(dst, r.Value...)
-		last = r.Time
-		maxTime = max(maxTime, last)
+		dst = e.Append(dst, &recs[i])
 	}
-	return dst, maxTime
+	return dst, e.MaxTime
 }
 
 // valueHead is a length in which nil differs from empty.
