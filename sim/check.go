@@ -302,6 +302,7 @@ func (w *World) rot(e *Event) {
 		}
 		if end > first {
 			w.check.DamageInjected(w.clock.mono, first, end, end > w.evidence)
+			w.hits = append(w.hits, hit{first, end})
 			w.check.DamageInjected(w.clock.mono, end, last, true)
 			if n := len(w.places); n > 0 && w.places[n-1].end == last {
 				w.tainted = w.places[n-1].segment
@@ -314,13 +315,7 @@ func (w *World) rot(e *Event) {
 // segment, and the end of the records behind them in the file: a reader may not find those any
 // more, because batches follow each other. It also finds the greatest frontier on the device.
 func (w *World) recordsAt(m *faultfs.Image, pos int64) (first, end, last int64) {
-	w.evidence = 0
-	for i := range w.names {
-		it, ok := w.walkImage(&w.names[i], w.names[i].Device)
-		for ok && (it.next() || it.resync()) {
-			w.evidence = max(w.evidence, it.x.frontier)
-		}
-	}
+	w.findEvidence()
 	it, ok := w.walkImage(m, m.Kernel)
 	for ok && (it.next() || it.resync()) {
 		if it.x.pos <= pos && pos < it.pos {
@@ -329,6 +324,36 @@ func (w *World) recordsAt(m *faultfs.Image, pos int64) (first, end, last int64) 
 		last = it.x.end
 	}
 	return first, end, last
+}
+
+// hit is a span of records that rot has struck.
+type hit struct{ first, end core.Offset }
+
+// findEvidence looks for the greatest frontier that survives. The superblock's is left out: it may
+// be struck too, and a smaller evidence only excuses more.
+func (w *World) findEvidence() {
+	w.evidence = 0
+	for i := range w.names {
+		it, ok := w.walkImage(&w.names[i], w.names[i].Device)
+		for ok && (it.next() || it.resync()) {
+			w.evidence = max(w.evidence, it.x.frontier)
+		}
+	}
+}
+
+// excuse excuses rot above the evidence that is left when a process opens the log: what proved the
+// struck records durable may have been struck since.
+func (w *World) excuse() {
+	if len(w.hits) == 0 {
+		return
+	}
+	w.names = w.disk.Images(w.names[:0])
+	w.findEvidence()
+	for _, h := range w.hits {
+		if h.end > w.evidence {
+			w.check.DamageInjected(w.clock.mono, h.first, h.end, true)
+		}
+	}
 }
 
 // walkImage begins a walk through a segment file; false if it is none.

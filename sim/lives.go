@@ -243,6 +243,7 @@ func (w *World) opened() {
 	if w.Trace != nil {
 		w.sayPlan(l.Plan())
 	}
+	w.excuse()
 	cfg := &w.h.Config[p.config]
 	if l.Epoch() <= w.epoch && w.damaged() {
 		w.refuse() // a disk that lies about directories takes the whole log with it

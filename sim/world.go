@@ -74,6 +74,7 @@ type World struct {
 	places     []place     // of the active segment's commits
 	found      []bool
 	evidence   int64
+	hits       []hit // of rot
 	forgetful  bool  // the log may forget a producer
 	ask        uint8 // lanes
 	due        int64 // time of the log's next timer
@@ -143,6 +144,7 @@ func (w *World) reset(s *Schedule) {
 	w.sequence = [producersMax]sequence{}
 	w.decoder.reset(s.Header.Config[0].LogID)
 	w.forgetful = w.forgets()
+	w.hits = w.hits[:0]
 	w.places, w.tainted, w.epoch = w.places[:0], 0, 0
 	w.agreed, w.ask, w.due = marked{}, 0, 1<<62-1
 	w.evidence, w.diedInOpen, w.lastConfig, w.planned = 0, false, 0, false
