@@ -66,6 +66,9 @@ func (c *Checker) epoch() int64 {
 
 func (c *Checker) acceptedDuplicate(id OpID, p *op) {
 	p.target = c.ops[p.origin].holder
+	for t := &c.ops[p.target]; p.target != 0 && t.first != p.first && c.damagedIn(t.first, t.end); t = &c.ops[p.target] {
+		p.target = c.olderHolder(p.origin, p.target) // what is damaged is not remembered
+	}
 	t := &c.ops[p.target]
 	switch {
 	case p.target == 0:
