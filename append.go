@@ -4,33 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"varve/core"
 	"varve/core/segment"
 )
 
 // cohort is the batches that share one commit and one outcome. Until the outcome everything is
-// guarded by the log's mutex; then err may be read by whoever saw done closed or resolved set, and
-// buffers, waited and next belong to whoever resolved it.
+// guarded by the log's mutex; then err may be read by whoever saw resolved set or one of the
+// channels closed, and the rest belongs to whoever resolved it.
 type cohort struct {
 	id       uint64
 	resolved bool
 	err      error
-	done     chan struct{} // made by the first who has to wait; closed already if that is after the outcome
-	waited   bool          // somebody had made done when the outcome came: wake closes it
-	buffers  *buffer       // recycled with the outcome
-	next     *cohort       // in the list of those to wake
+	seats    []chan struct{} // closed with the outcome: one for so many waiters, the first for Pendings, too
+	seated   int             // waiters
+	buffers  *buffer         // recycled with the outcome
+	next     *cohort         // in the list of those to wake
 }
 
-// channel returns the channel that is closed with the outcome. The mutex is held.
-func (c *cohort) channel() chan struct{} {
-	if c.done == nil {
-		c.done = make(chan struct{})
-		if c.resolved {
-			close(c.done)
-		}
+// portion is how many waiters share a channel, and so are woken at once.
+const portion = 16
+
+// seat returns a channel for one more waiter, closed with the outcome. The mutex is held.
+func (c *cohort) seat() chan struct{} {
+	if c.resolved {
+		return closedChannel
 	}
-	return c.done
+	if c.seated == portion*len(c.seats) {
+		c.seats = append(c.seats, make(chan struct{}))
+	}
+	c.seated++
+	return c.seats[len(c.seats)-1]
+}
+
+// channel returns the channel of whoever may ask again and again. The mutex is held.
+func (c *cohort) channel() chan struct{} {
+	if c.resolved || len(c.seats) == 0 {
+		return c.seat()
+	}
+	return c.seats[0]
 }
 
 // cohorts are those without outcome, in the order of their ids.
@@ -71,8 +84,17 @@ func (w *woken) add(c *cohort) {
 	w.last = c
 }
 
-// wake wakes who waits for these cohorts and recycles their memory. The mutex is not held.
-func (w woken) wake() {
+// many reports whether more wait than are woken at once.
+func (w woken) many() bool {
+	return w.first != nil && (w.first != w.last || len(w.first.seats) > 1)
+}
+
+// wake wakes who waits for these cohorts and recycles their memory. The mutex is not held. With
+// yield it offers the processor between portions of waiters: whichever processor is free first
+// wakes the next portion and runs it, so that all of them share the work. Woken at once, all
+// waiters would queue up behind one.
+func (w woken) wake(yield bool) {
+	first := true
 	for c := w.first; c != nil; {
 		next := c.next
 		c.next = nil
@@ -82,9 +104,14 @@ func (w woken) wake() {
 			b = after
 		}
 		c.buffers = nil
-		if c.waited {
-			close(c.done)
+		for _, s := range c.seats {
+			if yield && !first {
+				runtime.Gosched()
+			}
+			close(s)
+			first = false
 		}
+		c.seats = nil
 		c = next
 	}
 }
@@ -107,7 +134,7 @@ func (q *cohorts) resolve(l *core.Log) woken {
 		}
 		q.list[q.head] = nil
 		q.head++
-		c.resolved, c.err, c.waited = true, o.Err, c.done != nil
+		c.resolved, c.err = true, o.Err
 		w.add(c)
 	}
 	if q.head == len(q.list) {
@@ -167,16 +194,19 @@ func (l *Log) appendOnce(ctx context.Context, now core.Now, b *core.Batch, buf *
 		l.mu.Unlock()
 		return span, nil, nil
 	}
-	tail := &l.lanes[core.Tail]
-	if !tail.busy && ctx.Done() == nil {
+	if tail := &l.lanes[core.Tail]; !tail.busy && ctx.Done() == nil {
 		tail.busy = true
-		l.mu.Unlock()
-		if l.lead(nil, c) {
+		if l.expected.Load() > l.gathering.Load() {
+			l.mu.Unlock()
+			l.gather()
+			now = l.enter()
+		}
+		if e := l.begin(l.notBack(now)); e != nil && l.lead(e, c) {
 			return l.outcome(span, c)
 		}
 		l.mu.Lock()
 	}
-	done := c.channel()
+	done := c.seat()
 	l.claim()
 	l.mu.Unlock()
 	if ctx.Done() == nil {

@@ -44,8 +44,10 @@
 // A caller of Append that finds the Tail lane idle carries out the commit itself, so that a lone
 // writer hands nothing over. While a commit is in flight, appends gather; before the next one is cut,
 // the driver yields the processor a few times, as long as fewer writers have joined than last time:
-// those that were just acked are about to append again. A caller whose context can be cancelled never
-// carries out a commit, because a hanging disk must not hold it.
+// those that were just acked are about to append again. Many waiters are woken in portions by the
+// Tail goroutine, with a yield between them, so that all processors take part; a caller that led
+// hands the lane to it for that. A caller whose context can be cancelled never carries out a commit,
+// because a hanging disk must not hold it.
 //
 // Payloads are encoded and checksummed on the caller's goroutine, before the lock. They live in
 // recycled buffers that go back when their cohort has its outcome.

@@ -62,7 +62,7 @@ func (l *Log) settle(now core.Now) {
 	l.arm(now)
 	l.stop()
 	l.mu.Unlock()
-	wake.wake()
+	wake.wake(false)
 	if moved != nil {
 		close(moved)
 	}
@@ -182,24 +182,34 @@ func (l *Log) runLane(id core.Lane) {
 func (l *Log) runTail() {
 	defer l.lanesDone.Done()
 	for e := range l.lanes[core.Tail].work {
+		if e == nil {
+			now := l.enter()
+			wake := l.handed
+			l.handed = woken{}
+			if e = l.begin(l.rouse(now, wake)); e == nil {
+				continue
+			}
+		}
 		l.lead(e, nil)
 	}
 }
 
-// lead carries out effects of the Tail lane, which the caller has claimed: e first if it is not
-// nil, then what the core has, until there is nothing left, or own has its outcome: then it reports
-// true.
-func (l *Log) lead(e core.Effect, own *cohort) bool {
+// begin takes the first effect for who has claimed the Tail lane, nil if there is none: then the
+// lane is given back. The mutex is held, and given back.
+func (l *Log) begin(now core.Now) core.Effect {
+	e := l.next(now, core.Tail)
 	if e == nil {
-		l.gather()
-		now := l.enter()
-		if e = l.next(now, core.Tail); e == nil {
-			l.yieldTail(now)
-			return false
-		}
-		l.settle(now)
+		l.yieldTail(now)
+		return nil
 	}
-	for {
+	l.settle(now)
+	return e
+}
+
+// lead carries out effects of the Tail lane, which the caller has claimed: e first, then what the
+// core has, until there is nothing left, or own has its outcome: then it reports true.
+func (l *Log) lead(e core.Effect, own *cohort) bool {
+	for e != nil {
 		err := l.store.Run(e)
 		now := l.enter()
 		l.core.Complete(now, e, err)
@@ -209,37 +219,42 @@ func (l *Log) lead(e core.Effect, own *cohort) bool {
 			l.passOn(now, wake)
 			return true
 		}
-		if l.cohorts.len() > 0 && own == nil && wake.first != nil {
-			// Those that are acked now are about to append again: let them join.
-			moved := l.publish()
-			l.mu.Unlock()
-			wake.wake()
-			if moved != nil {
-				close(moved)
-			}
-			l.gather()
-			now, wake = l.enter(), woken{}
-		}
-		if e = l.next(now, core.Tail); e == nil {
-			l.cohorts.rejoin(wake)
-			l.yieldTail(now)
-			return false
+		if own == nil && wake.first != nil && (l.cohorts.len() > 0 || wake.many()) {
+			now, wake = l.rouse(now, wake), woken{}
 		}
 		l.cohorts.rejoin(wake)
-		l.settle(now)
+		e = l.begin(now)
 	}
+	return false
 }
 
-// passOn ends the lead of a caller whose batch has its outcome: batches that gathered meanwhile
-// are the Tail goroutine's.
+// rouse wakes those that are acked and lets them join the next commit, for which they are about to
+// append again. The mutex is held, and given back meanwhile.
+func (l *Log) rouse(now core.Now, wake woken) core.Now {
+	if wake.first == nil && l.expected.Load() <= l.gathering.Load() {
+		return now
+	}
+	moved := l.publish()
+	l.mu.Unlock()
+	wake.wake(true)
+	if moved != nil {
+		close(moved)
+	}
+	l.gather()
+	return l.enter()
+}
+
+// passOn ends the lead of a caller whose batch has its outcome. What gathered meanwhile, and many
+// waiters, are the Tail goroutine's.
 func (l *Log) passOn(now core.Now, wake woken) {
-	l.cohorts.rejoin(wake)
-	if l.cohorts.len() > 0 {
-		l.lanes[core.Tail].work <- nil
-		l.settle(now)
+	if l.cohorts.len() == 0 && !wake.many() {
+		l.cohorts.rejoin(wake)
+		l.yieldTail(now)
 		return
 	}
-	l.yieldTail(now)
+	l.handed = wake
+	l.lanes[core.Tail].work <- nil
+	l.settle(now)
 }
 
 // yieldTail gives the Tail lane back.
@@ -248,21 +263,17 @@ func (l *Log) yieldTail(now core.Now) {
 	l.settle(now)
 }
 
-// A cut waits while writers keep joining: it is made after so many yields of the processor in a row
-// without one, and after so many in all.
-const (
-	gatherIdle  = 16
-	gatherTotal = 256
-)
+// gatherIdle is how many yields of the processor in a row without a writer that joins end the wait
+// before a cut.
+const gatherIdle = 16
 
 // gather lets writers join the next commit: as many as waited during the last one are likely to
 // come. A lone writer waits for nobody.
 func (l *Log) gather() {
 	want, have := l.expected.Load(), l.gathering.Load()
-	for idle, total := 0, 0; have < want && idle < gatherIdle && total < gatherTotal; total++ {
+	for idle := 0; have < want && idle < gatherIdle; idle++ {
 		runtime.Gosched()
-		now := l.gathering.Load()
-		if idle++; now > have {
+		if now := l.gathering.Load(); now > have {
 			have, idle = now, 0
 		}
 	}

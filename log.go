@@ -43,6 +43,7 @@ type Log struct {
 	core    *core.Log
 	lanes   [core.LaneCount]lane
 	cohorts cohorts
+	handed  woken // by a caller that led, to the Tail goroutine with the lane
 	flying  int32 // batches of the commit in flight
 	phase   core.Phase
 	moved   chan struct{} // made by whoever waits; closed when watermarks, view or phase change
