@@ -68,30 +68,6 @@ func (m image) cut(name string, pos int64) image {
 	return m.edited(name, func(b []byte) []byte { return b[:pos] })
 }
 
-// superOf reads a slot.
-func (m image) superOf(t *testing.T, slot string) (s segment.Superblock) {
-	t.Helper()
-	if err := segment.ReadSuper(m.get(slot).data, &s); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// supers returns the image with both slots changed alike.
-func (m image) supers(t *testing.T, edit func(s *segment.Superblock)) image {
-	t.Helper()
-	for _, slot := range []string{"super.0", "super.1"} {
-		s := m.superOf(t, slot)
-		edit(&s)
-		b, err := segment.AppendSuper(nil, &s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m = m.with(slot, b)
-	}
-	return m
-}
-
 // reseal puts the right checksum at the end of the first n bytes.
 func reseal(b []byte, n int) []byte {
 	table := crc32.MakeTable(crc32.Castagnoli)

@@ -244,12 +244,21 @@ func TestDamagedFiles(t *testing.T) {
 		{"empty", empty, 1, 30, []string{"00000000000000000030-0000000200000001.seg", "offset 30", "expected", "found"}, nil},
 		{"half", half, 1, 45, []string{"00000000000000000030-0000000200000001.seg at byte", "offset 4", "expected", "found"}, nil},
 		{"gone", gone, 1, 30, []string{"offset 30", "expected", "found"}, nil},
-		{"last zero", zero, 2, 60, []string{"00000000000000000060-0000000300000001.seg", "offset 60", "expected", "found"},
-			[]string{"00000000000000000060-0000000300000001.seg ends at byte", "[60, 90) are missing"}},
-		{"last empty", empty, 2, 60, []string{"offset 60", "expected", "found"},
-			[]string{"00000000000000000060-0000000300000001.seg ends at byte 0", "[60, 90) are missing"}},
-		{"last half", half, 2, 75, []string{"00000000000000000060-0000000300000001.seg at byte", "offset 7", "expected", "found"},
-			[]string{"00000000000000000060-0000000300000001.seg ends at byte", "90) are missing"}},
+		{
+			"last zero", zero, 2, 60,
+			[]string{"00000000000000000060-0000000300000001.seg", "offset 60", "expected", "found"},
+			[]string{"00000000000000000060-0000000300000001.seg ends at byte", "[60, 90) are missing"},
+		},
+		{
+			"last empty", empty, 2, 60,
+			[]string{"offset 60", "expected", "found"},
+			[]string{"00000000000000000060-0000000300000001.seg ends at byte 0", "[60, 90) are missing"},
+		},
+		{
+			"last half", half, 2, 75,
+			[]string{"00000000000000000060-0000000300000001.seg at byte", "offset 7", "expected", "found"},
+			[]string{"00000000000000000060-0000000300000001.seg ends at byte", "90) are missing"},
+		},
 		{"last gone", gone, 2, 60, []string{"offset 60", "expected", "found"}, []string{"[60, 90) are missing", "evidence reaches 90"}},
 	}
 	for _, tt := range tests {

@@ -118,8 +118,6 @@ func advice(err error) string {
 // usageError is a wrong combination of flags.
 type usageError struct{ error }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
 // nextStep is an error whose advice is another one: the command that it names is this one.
 type nextStep struct {
 	error

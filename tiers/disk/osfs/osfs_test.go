@@ -132,8 +132,10 @@ func TestErrorsKeepTheCause(t *testing.T) {
 		unix.EROFS: disk.ErrReadOnly, unix.EACCES: disk.ErrReadOnly, unix.EPERM: disk.ErrReadOnly,
 	}
 	sentinels := []error{disk.ErrNotExist, disk.ErrExist, disk.ErrLocked, disk.ErrNoSpace, disk.ErrReadOnly}
-	for _, errno := range []unix.Errno{unix.ENOENT, unix.EEXIST, unix.EAGAIN, unix.ENOSPC, unix.EDQUOT, unix.EROFS,
-		unix.EACCES, unix.EPERM, unix.EIO, unix.EBADF, unix.EINVAL, unix.EFBIG, unix.ENOTDIR} {
+	for _, errno := range []unix.Errno{
+		unix.ENOENT, unix.EEXIST, unix.EAGAIN, unix.ENOSPC, unix.EDQUOT, unix.EROFS,
+		unix.EACCES, unix.EPERM, unix.EIO, unix.EBADF, unix.EINVAL, unix.EFBIG, unix.ENOTDIR,
+	} {
 		err := fail("write", "x", errno)
 		for _, s := range sentinels {
 			if errors.Is(err, s) != (table[errno] == s) {
