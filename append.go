@@ -213,11 +213,24 @@ func (l *Log) appendOnce(ctx context.Context, now core.Now, b *core.Batch, buf *
 		<-done
 		return l.outcome(span, c)
 	}
+	if !settled(ctx, done) {
+		return span, nil, cancelled(span, ctx.Err())
+	}
+	return l.outcome(span, c)
+}
+
+// settled waits for an outcome. An outcome that is known counts more than a context that has ended.
+func settled(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-done:
-		return l.outcome(span, c)
+		return true
 	case <-ctx.Done():
-		return span, nil, cancelled(span, ctx.Err())
+	}
+	select {
+	case <-done:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -285,9 +298,7 @@ func (p Pending) Done() <-chan struct{} {
 // Wait waits for the outcome. If the context ends first, the outcome is still to come: the error is
 // ErrUnknown and the context's, and Wait may be called again.
 func (p Pending) Wait(ctx context.Context) (Span, error) {
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
+	if !settled(ctx, p.Done()) {
 		return p.Span, cancelled(p.Span, ctx.Err())
 	}
 	if p.cohort != nil && p.cohort.err != nil {
@@ -316,7 +327,7 @@ func (l *Log) AppendBatch(b Batch) (Pending, error) {
 		Producer: b.Producer,
 	}
 	if !b.MaxTime.IsZero() {
-		cb.MaxTime = b.MaxTime.UnixNano()
+		cb.MaxTime = nanos(b.MaxTime)
 	}
 	return l.appendAsync(l.now(), &cb, nil)
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"varve/core"
+	"varve/core/segment"
 	"varve/tiers/disk"
 	"varve/tiers/disk/osfs"
 )
@@ -29,7 +31,16 @@ type Inspection struct {
 	// the damage can be read all the same.
 	Refused error
 
-	store *disk.Store
+	store   *disk.Store
+	fsys    disk.FS
+	options InspectOptions
+	later   atomic.Pointer[seen] // what was seen when a file was found gone; nil: nothing yet
+}
+
+// seen is what a later look at the directory saw.
+type seen struct {
+	view *core.View
+	end  int64
 }
 
 // InspectOptions say how closely to look.
@@ -110,7 +121,7 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 	if err != nil {
 		return nil, err
 	}
-	x := &Inspection{store: disk.NewStore(fsys), Running: running}
+	x := &Inspection{store: disk.NewStore(fsys), fsys: fsys, options: o, Running: running}
 	defer x.store.Close() //nolint:errcheck // nothing was written; fetches open files of their own
 	for l.Phase() == core.Opening {
 		if err := ctx.Err(); err != nil {
@@ -137,6 +148,17 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 	return x, nil
 }
 
+// Kept counts the records in [Start, End) that can be read.
+func (x *Inspection) Kept() int64 {
+	n := int64(0)
+	for i := range x.View.Extents {
+		if e := &x.View.Extents[i]; e.Damage == segment.BreakNone {
+			n += max(0, min(e.End, x.End)-max(e.First, x.Start))
+		}
+	}
+	return n
+}
+
 // NewReader returns a reader of what was found. Its Next ends with ErrOutOfRange behind the end
 // that was found.
 func (x *Inspection) NewReader(from Position, o ReadOptions) *Reader { return newReader(x, from, o) }
@@ -153,9 +175,26 @@ func (x *Inspection) OffsetAt(ctx context.Context, t time.Time) (Position, error
 	return offsetAt(ctx, x, x.store, t)
 }
 
-func (x *Inspection) look() (int64, *core.View, error) { return x.End, x.View, nil }
+func (x *Inspection) look() (int64, *core.View, error) {
+	if y := x.later.Load(); y != nil {
+		return y.end, y.view, nil
+	}
+	return x.End, x.View, nil
+}
 
-func (x *Inspection) fetch(f *core.Fetch, h *disk.Handle) error { return x.store.Fetch(f, h) }
+// fetch looks at the directory again where a file is gone: a writer may have trimmed or replaced it
+// since. It is damage only if what is there now still promises it.
+func (x *Inspection) fetch(f *core.Fetch, h *disk.Handle) error {
+	err := x.store.Fetch(f, h)
+	if f.Missing {
+		o := x.options
+		o.Deep = false // what is read is verified anyway
+		if y, err := inspectOnce(context.Background(), x.fsys, x.Running, o); err == nil {
+			x.later.Store(&seen{view: y.View, end: min(x.End, y.Plan.End)})
+		}
+	}
+	return err
+}
 
 func (x *Inspection) damaged(core.Extent, error) {}
 

@@ -292,11 +292,21 @@ func (l *Log) OffsetAt(ctx context.Context, t time.Time) (Position, error) {
 }
 
 func offsetAt(ctx context.Context, s source, store *disk.Store, t time.Time) (Position, error) {
-	want := t.UnixNano()
-	committed, v, err := s.look()
-	if err != nil {
-		return Position{}, err
+	for {
+		committed, v, err := s.look()
+		if err != nil {
+			return Position{}, err
+		}
+		p, err := offsetIn(ctx, s, committed, v, store, nanos(t))
+		var trimmed *TrimmedError
+		if errors.As(err, &trimmed) && trimmed.Start > v.Start { // meanwhile: begin at the new start
+			continue
+		}
+		return p, err
 	}
+}
+
+func offsetIn(ctx context.Context, s source, committed int64, v *core.View, store *disk.Store, want int64) (Position, error) {
 	r := newReader(s, Position{}, ReadOptions{})
 	defer r.Close() //nolint:errcheck // opened for reading only
 	for i := range v.Extents {

@@ -2,6 +2,7 @@ package varve
 
 import (
 	"bytes"
+	"math"
 	"sync"
 	"time"
 
@@ -14,7 +15,7 @@ type Record struct {
 	Key     []byte
 	Value   []byte
 	Headers []Header
-	Time    time.Time // zero in an append: now
+	Time    time.Time // zero in an append: now; kept from 1678 to 2262, others become the nearest of those
 	Offset  int64     // set by reads, ignored by appends
 	Epoch   uint64    // set by reads: the life of the log that wrote it
 }
@@ -98,11 +99,24 @@ func appendRecords(dst []byte, recs []Record, now int64) (payload []byte, maxTim
 		r := &recs[i]
 		at := now
 		if !r.Time.IsZero() {
-			at = r.Time.UnixNano()
+			at = nanos(r.Time)
 		}
 		dst = e.Append(dst, &segment.Record{Key: r.Key, Value: r.Value, Headers: r.Headers, Time: at})
 	}
 	return dst, e.MaxTime
+}
+
+// nanos returns a time in nanoseconds since 1970. Of times that an int64 cannot hold, UnixNano gives
+// any; they become the nearest that it can.
+func nanos(t time.Time) int64 {
+	n := t.UnixNano()
+	switch {
+	case time.Unix(0, n).Equal(t):
+		return n
+	case t.Unix() < 0:
+		return math.MinInt64
+	}
+	return math.MaxInt64
 }
 
 // buffer is the recycled memory of one append: its encoded payload.
