@@ -44,7 +44,7 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "repaired    the log opens again, with %d of the records in [%d, %d)\n", kept(x), x.Start, x.End)
+	fmt.Fprintf(s.out, "repaired    the log opens again, with %d of the records in [%d, %d)\n", x.Kept(), x.Start, x.End)
 	return nil
 }
 
@@ -78,16 +78,5 @@ func printRepair(w *bufio.Writer, p *varve.RepairPlan) {
 	if p.Tail != nil {
 		fmt.Fprintf(w, "give up     offset %d and behind it: the log will end there\n", p.End)
 	}
-	fmt.Fprintf(w, "keep        %d of the records in [%d, %d)\n", kept(p.Inspection), p.Start, p.End)
-}
-
-// kept counts the records that can be read.
-func kept(x *varve.Inspection) int64 {
-	n := int64(0)
-	for i := range x.View.Extents {
-		if e := &x.View.Extents[i]; e.Damage == 0 {
-			n += max(0, min(e.End, x.End)-max(e.First, x.Start))
-		}
-	}
-	return n
+	fmt.Fprintf(w, "keep        %d of the records in [%d, %d)\n", p.Kept(), p.Start, p.End)
 }
