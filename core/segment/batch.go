@@ -121,14 +121,18 @@ func PutBatchHeader(dst []byte, p *Placement, i *Identity, placementSeed, identi
 // chain, offsets that follow each other. Without ok the other results are what was found, for a
 // message, and must not be used.
 func ReadBatchHeader(src []byte, placementSeed, identitySeed uint32) (p Placement, i Identity, placementCRC uint32, ok bool) {
-	if len(src) < BatchHeaderBytes {
-		return p, i, 0, false
-	}
+	placementCRC, ok = readBatchHeader(&p, &i, src, placementSeed, identitySeed)
+	return p, i, placementCRC, ok
+}
+
+// readBatchHeader is ReadBatchHeader in place: a scan reads millions of headers.
+func readBatchHeader(p *Placement, i *Identity, src []byte, placementSeed, identitySeed uint32) (placementCRC uint32, ok bool) {
 	le := binary.LittleEndian
-	src = src[:BatchHeaderBytes:BatchHeaderBytes]
-	if le.Uint32(src[0:]) != batchMagic { // most positions that are tried are no batch
-		return p, i, 0, false
+	if len(src) < BatchHeaderBytes || le.Uint32(src) != batchMagic { // most positions that are tried are no batch
+		*p, *i = Placement{}, Identity{}
+		return 0, false
 	}
+	src = src[:BatchHeaderBytes:BatchHeaderBytes]
 	placementCRC = le.Uint32(src[36:])
 	p.Chain = le.Uint32(src[4:])
 	p.ID = ID(le.Uint64(src[8:]))
@@ -155,7 +159,7 @@ func ReadBatchHeader(src []byte, placementSeed, identitySeed uint32) (p Placemen
 		identityCRC == crc32.Update(identitySeed, castagnoli, s[:68]) &&
 		s[5] == 0 && le.Uint32(s[64:]) == 0 &&
 		i.sane() && p.Commit >= 1 && 0 <= p.Frontier && p.Frontier <= i.Base
-	return p, i, placementCRC, ok
+	return placementCRC, ok
 }
 
 // sane reports whether an identity could have been written by this format's writers.
