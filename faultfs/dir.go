@@ -12,8 +12,33 @@ const logEntry = "log"
 
 // entry is a name in a directory.
 type entry struct {
+	key  uint64 // keyOf(name)
 	name string
 	node *inode
+}
+
+// keyOf maps equal names to equal keys, and others hardly ever: what tells segment names apart are
+// the last digits of base offset and id.
+func keyOf(name string) uint64 {
+	n := len(name)
+	key := uint64(n) << 56
+	switch {
+	case n >= 37:
+		return key ^ word(name[12:])*3 ^ word(name[29:]) ^ word(name[n-8:])*5
+	case n >= 8:
+		return key ^ word(name) ^ word(name[n-8:])*3
+	}
+	for i := 0; i < n; i++ {
+		key ^= uint64(name[i]) << (8 * i)
+	}
+	return key
+}
+
+// word returns the first eight bytes of a string.
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // nameOp is a change of a directory that is not durable: a link, or an unlink if node is nil.
@@ -40,9 +65,12 @@ func (x *dir) reset() {
 	*x = dir{live: x.live[:0], durable: x.durable[:0], pending: x.pending[:0]}
 }
 
-func find(list []entry, name string) int {
+func find(list []entry, name string) int { return search(list, keyOf(name), name) }
+
+// search is find with the name's key.
+func search(list []entry, key uint64, name string) int {
 	for i := range list {
-		if list[i].name == name {
+		if list[i].key == key && list[i].name == name {
 			return i
 		}
 	}
@@ -62,7 +90,7 @@ func put(list []entry, name string, node *inode) []entry {
 	i := find(list, name)
 	switch {
 	case i < 0 && node != nil:
-		return append(list, entry{name, node})
+		return append(list, entry{keyOf(name), name, node})
 	case i >= 0 && node != nil:
 		list[i].node = node
 	case i >= 0:

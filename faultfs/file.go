@@ -226,13 +226,16 @@ func (h *File) Truncate(size int64) error {
 
 // checkCut judges a cut like a write, if it changes anything at all.
 func (d *Disk) checkCut(fs *FS, n *inode, size int64) {
+	if !n.segment {
+		return
+	}
 	for s := size / Sector; s*Sector < n.sizeK; s++ {
 		from := max(size, s*Sector)
 		if !allZero(n.k[from : (s+1)*Sector]) {
 			d.checkWrite(fs, n, from, (s+1)*Sector)
 		}
 	}
-	if n.segment && n.life != fs.life {
+	if n.life != fs.life {
 		d.violate("cut of a segment of an earlier life", n.name, size)
 	}
 }

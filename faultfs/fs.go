@@ -7,21 +7,27 @@ import (
 	"varve/tiers/disk"
 )
 
-// split returns the directory and the plain name that a name means.
-func (f *FS) split(name string) (x *dir, plain string, err error) {
+// split returns the directory and the plain name that a name means, and the file that processes see
+// there, nil if there is none.
+func (f *FS) split(name string) (x *dir, plain string, n *inode, err error) {
 	const prefix = disk.DirQuarantine + "/"
 	at := dirLog
 	if len(name) > len(prefix) && name[:len(prefix)] == prefix {
 		at, name = dirQuarantine, name[len(prefix):]
 	}
-	if name == "" || name == "." || name == ".." ||
-		strings.IndexByte(name, '/') >= 0 || strings.IndexByte(name, 0) >= 0 {
-		return nil, "", errName
+	x = &f.d.dirs[at]
+	if n = x.get(name); n == nil && !validName(name) { // a name that is in use was found valid once
+		return nil, "", nil, errName
 	}
 	if err := f.d.missing(at); err != nil {
-		return nil, "", err
+		return nil, "", nil, err
 	}
-	return &f.d.dirs[at], name, nil
+	return x, name, n, nil
+}
+
+func validName(name string) bool {
+	return name != "" && name != "." && name != ".." &&
+		strings.IndexByte(name, '/') < 0 && strings.IndexByte(name, 0) < 0
 }
 
 // missing returns why a directory is not there, nil if it is.
@@ -59,11 +65,10 @@ func (f *FS) Open(name string, mode disk.Mode) (disk.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, plain, err := f.split(name)
+	x, plain, n, err := f.split(name)
 	if err != nil {
 		return nil, err
 	}
-	n := x.get(plain)
 	switch {
 	case mode == disk.Create && n != nil:
 		return nil, errExist
@@ -99,11 +104,10 @@ func (f *FS) Remove(name string) error {
 	if err != nil {
 		return err
 	}
-	x, plain, err := f.split(name)
+	x, plain, n, err := f.split(name)
 	if err != nil {
 		return err
 	}
-	n := x.get(plain)
 	switch {
 	case n == nil:
 		return errNotExist
@@ -121,19 +125,17 @@ func (f *FS) Rename(from, to string) error {
 	if err != nil {
 		return err
 	}
-	src, a, err := f.split(from)
+	src, a, n, err := f.split(from)
 	if err != nil {
 		return err
 	}
-	dst, b, err := f.split(to)
-	n := src.get(a)
+	dst, b, old, err := f.split(to)
 	switch {
 	case n == nil && err != errName:
 		return errNotExist
 	case err != nil:
 		return err
 	}
-	old := dst.get(b)
 	switch {
 	case n.isDir || old != nil && old.isDir:
 		return errIsDir
@@ -281,11 +283,10 @@ func (f *FS) Lock(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, plain, err := f.split(name)
+	x, plain, n, err := f.split(name)
 	if err != nil {
 		return nil, err
 	}
-	n := x.get(plain)
 	if n == nil {
 		if n, err = f.create(x, plain); err != nil {
 			return nil, err

@@ -51,7 +51,7 @@ func (d *Disk) Images(dst []Image) []Image {
 			if at == dirQuarantine {
 				m.Dir = disk.DirQuarantine
 			}
-			i := find(x.durable, e.name)
+			i := search(x.durable, e.key, e.name)
 			m.Durable = i >= 0 && x.durable[i].node == e.node
 			dst = append(dst, m)
 		}

@@ -48,10 +48,9 @@ type inode struct {
 func (n *inode) reset() {
 	clear(n.k[:n.hi])
 	clear(n.d[:n.hi])
-	w := words(n.hi)
-	clear(n.dirty[:w])
-	clear(n.ghost[:w])
-	clear(n.synced[:w])
+	for w := range words(n.hi) {
+		n.dirty[w], n.ghost[w], n.synced[w] = 0, 0, 0
+	}
 	*n = inode{k: n.k, d: n.d, dirty: n.dirty, ghost: n.ghost, synced: n.synced, cover: n.cover, bad: n.bad[:0]}
 }
 

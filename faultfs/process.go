@@ -72,11 +72,10 @@ func (f *FS) begun(op Op, name string) (Fault, error) {
 // covers what was written before, except sectors written again in between. A second one before
 // that is a violation.
 func (f *FS) BeginSync(name string) error {
-	x, plain, err := f.split(name)
+	_, _, n, err := f.split(name)
 	if err != nil {
 		return err
 	}
-	n := x.get(plain)
 	if n == nil {
 		return errNotExist
 	}

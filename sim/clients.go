@@ -219,15 +219,26 @@ func (w *World) forgets() bool {
 
 // fill makes the payload of an append: its value, then bytes that depend on it.
 func (w *World) fill(id model.OpID, bytes int64, content Content) {
-	w.arena = binary.LittleEndian.AppendUint64(w.arena, uint64(model.MakeValue(id, 0)))
-	for at := int64(8); at < bytes; at += 8 {
-		word := (uint64(id)<<16+uint64(at))*golden | 0x0101010101010101
-		if content == ContentZeros || content == ContentMixed && at>>9&1 == 1 {
+	from, whole := len(w.arena), int(bytes+7)&^7
+	if cap(w.arena) < from+whole {
+		w.arena = append(make([]byte, 0, 2*(from+whole)), w.arena...)
+	}
+	b := w.arena[from : from+whole]
+	w.arena = w.arena[:from+int(bytes)]
+	binary.LittleEndian.PutUint64(b, uint64(model.MakeValue(id, 0)))
+	if content == ContentZeros {
+		clear(b[8:])
+		return
+	}
+	pattern := (uint64(id)<<16 + 8) * golden
+	for at := 8; at+8 <= len(b); at += 8 {
+		word := pattern | 0x0101010101010101
+		if content == ContentMixed && at>>9&1 == 1 {
 			word = 0
 		}
-		w.arena = binary.LittleEndian.AppendUint64(w.arena, word)
+		binary.LittleEndian.PutUint64(b[at:], word)
+		pattern += 8 * (golden & (1<<61 - 1)) // modulo 2^64
 	}
-	w.arena = w.arena[:int64(len(w.arena))-(8-bytes&7)&7]
 }
 
 func (w *World) payload(a *attempt) []byte { return w.arena[a.at : a.at+a.n : a.at+a.n] }

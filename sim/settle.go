@@ -113,8 +113,10 @@ func (w *World) agree() {
 	if l.Phase() == core.Poisoned {
 		end = w.check.End() // offsets are given out no more; their appends have failed
 	}
-	if now := (marked{l.Start(), end, l.Committed(), w.check.End(), p.life}); now != w.agreed {
-		w.agreed = now
+	now := marked{l.Start(), end, l.Committed(), w.check.End(), p.life}
+	if a := &w.agreed; now.end != a.end || now.committed != a.committed || now.model != a.model ||
+		now.start != a.start || now.life != a.life {
+		*a = now
 		w.check.Agree(w.clock.mono, now.start, now.end, now.committed)
 	}
 	if !p.judged && l.Phase() == core.Ready && w.idle() {
