@@ -17,10 +17,11 @@ type cohort struct {
 	id       uint64
 	resolved bool
 	err      error
-	seats    []chan struct{} // closed with the outcome: one for so many waiters, the first for Pendings, too
-	seated   int             // waiters
-	buffers  *buffer         // recycled with the outcome
-	next     *cohort         // in the list of those to wake
+	seats    []chan struct{}  // closed with the outcome: one for so many waiters, the first for Pendings, too
+	one      [1]chan struct{} // where seats starts out: mostly one is enough
+	seated   int              // waiters
+	buffers  *buffer          // recycled with the outcome
+	next     *cohort          // in the list of those to wake
 }
 
 // portion is how many waiters share a channel, and so are woken at once.
@@ -30,6 +31,9 @@ const portion = 16
 func (c *cohort) seat() chan struct{} {
 	if c.resolved {
 		return closedChannel
+	}
+	if c.seats == nil {
+		c.seats = c.one[:0]
 	}
 	if c.seated == portion*len(c.seats) {
 		c.seats = append(c.seats, make(chan struct{}))

@@ -19,6 +19,8 @@ func TestAllocationsOfAppend(t *testing.T) {
 		batch[i] = r
 	}
 	ctx := context.Background()
+	cancellable, cancel := context.WithCancel(ctx)
+	defer cancel()
 	append1 := func(recs ...varve.Record) func() {
 		return func() {
 			if _, err := l.Append(ctx, recs...); err != nil {
@@ -30,7 +32,12 @@ func TestAllocationsOfAppend(t *testing.T) {
 		run  func()
 		most float64
 	}{
-		"lone append":      {append1(r), 2},
+		"lone append": {append1(r), 2},
+		"lone append, cancellable": {func() {
+			if _, err := l.Append(cancellable, r); err != nil {
+				t.Fatal(err)
+			}
+		}, 2},
 		"batch of hundred": {append1(batch...), 10},
 	} {
 		c.run()

@@ -122,17 +122,22 @@ func nanos(t time.Time) int64 {
 // buffer is the recycled memory of one append: its encoded payload.
 type buffer struct {
 	payload []byte
-	next    *buffer // in the list of its cohort
+	next    *buffer   // in the list of its cohort
+	small   [256]byte // where payload starts out, so that a small batch is one allocation
 }
 
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
+var buffers = sync.Pool{New: func() any {
+	b := new(buffer)
+	b.payload = b.small[:0]
+	return b
+}}
 
 // bufferKeep bounds what a recycled buffer may hold on to.
 const bufferKeep = 1 << 20
 
 func (b *buffer) release() {
 	if cap(b.payload) > bufferKeep {
-		b.payload = nil
+		b.payload = b.small[:0]
 	}
 	b.next = nil
 	buffers.Put(b)
