@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"varve"
@@ -67,14 +70,21 @@ func filesOf(t *testing.T, dir string) map[string][]byte {
 // spoil writes the files with some of them damaged.
 func spoil(t *testing.T, r *rand.Rand, dir string, files map[string][]byte) (what string) {
 	t.Helper()
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
-	}
-	for range 1 + r.IntN(4) {
+	names := slices.Sorted(maps.Keys(files))
+	both := r.IntN(3) == 0 // superblock slots
+	for i := range 1 + r.IntN(4) {
 		victim := names[r.IntN(len(names))]
+		if both && i < 2 && i < len(names) {
+			victim = names[len(names)-1-i]
+		}
 		b := append([]byte(nil), files[victim]...)
+		if len(b) == 0 { // cut to nothing before
+			continue
+		}
 		at := r.IntN(len(b))
+		if strings.HasPrefix(victim, "super.") {
+			at = r.IntN(min(len(b), 160)) // the rest is padding
+		}
 		switch how := r.IntN(5); how {
 		case 0:
 			b[at] ^= 1 << r.IntN(8)
@@ -98,10 +108,7 @@ func spoil(t *testing.T, r *rand.Rand, dir string, files map[string][]byte) (wha
 		files[victim] = b
 		if b == nil {
 			delete(files, victim)
-			names = names[:0]
-			for name := range files {
-				names = append(names, name)
-			}
+			names = slices.Sorted(maps.Keys(files))
 		}
 		if len(names) == 0 {
 			break
@@ -190,9 +197,13 @@ func wantKept(t *testing.T, seed uint64, what, dir string, before map[string][]b
 	t.Helper()
 	for name, b := range before {
 		var super segment.Superblock
-		if segment.ReadSuper(b, &super) == nil || len(b) <= 512 || len(bytes.Trim(b[512:], "\x00")) == 0 {
+		if strings.HasSuffix(name, ".seg") {
+			b = b[min(len(b), 512):]
+		}
+		if segment.ReadSuper(b, &super) == nil || len(bytes.Trim(b, "\x00")) == 0 {
 			continue
 		}
+		b = before[name]
 		kept := false
 		for _, at := range []string{name, "quarantine/" + name} {
 			now, err := os.ReadFile(filepath.Join(dir, at))
