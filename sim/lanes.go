@@ -16,12 +16,57 @@ type flight struct {
 	sync     bool // it is a sync of the active segment
 	whole    bool // all steps at once: nothing else happens in between, but a crash still may
 	err      error
+	traits   traits
+}
+
+// traits are what an effect is to the simulator, looked up once when it is issued.
+type traits uint8
+
+const (
+	isCommit  traits = 1 << iota
+	isSync           // of the Sync lane
+	isPrepare        // zero-fills ahead of the commits
+	isActive         // Commit, Rollback, Seal: other lanes work beside its steps
+	syncsLate        // each step after the first is a sync of the active segment
+	syncsDir         // it syncs the log directory
+	mustFail         // it must fail if one of its calls does
+)
+
+func traitsOf(e core.Effect) traits {
+	switch e := e.(type) {
+	case *core.Commit:
+		if e.Sync {
+			return isCommit | isActive | syncsLate | mustFail
+		}
+		return isCommit | isActive | mustFail
+	case *core.Sync:
+		return isSync | mustFail
+	case *core.Rollback, *core.Seal:
+		return isActive | syncsLate | mustFail
+	case *core.Prepare:
+		return isPrepare
+	case *core.Create, *core.Remove, *core.Quarantine, *core.SaveIndex:
+		return syncsDir
+	case *core.Replace:
+		return syncsDir | mustFail
+	case *core.SaveSuper:
+		if e.Fresh {
+			return syncsDir | mustFail
+		}
+		return mustFail
+	}
+	return 0
+}
+
+// syncing reports whether the step at hand is a sync of the active segment.
+func (f *flight) syncing() bool {
+	return f.traits&isSync != 0 || f.traits&syncsLate != 0 && f.effect.Result().Stage > 0
 }
 
 // launch starts the next step of a lane's effect.
 func (w *World) launch(lane core.Lane) {
 	f := &w.flights[lane]
-	f.executed, f.done, f.err, f.sync = false, false, nil, syncing(f.effect)
+	f.executed, f.done, f.err, f.sync = false, false, nil, f.syncing()
 	w.exclusive(lane)
 	took := w.latency(f.sync)
 	if extra := w.slow[lane]; extra > 0 {
@@ -30,7 +75,7 @@ func (w *World) launch(lane core.Lane) {
 		w.res.Marks.add(MarkSlow)
 	}
 	draw := w.rng.Next()
-	if f.effect.Result().Stage == 0 && severable(f.effect) {
+	if f.traits&isActive == 0 && f.effect.Result().Stage == 0 { // the others are events of their own, always
 		f.whole = draw>>1&3 != 0
 	}
 	if draw&1 == 0 {
@@ -43,39 +88,31 @@ func (w *World) launch(lane core.Lane) {
 // consumes the error, and the other one "succeeds". It also judges that a commit keeps out of the
 // range that is being zero-filled.
 func (w *World) exclusive(lane core.Lane) {
-	e, sync := w.flights[lane].effect, w.flights[lane].sync
+	f := &w.flights[lane]
 	for i := range w.flights {
-		other := w.flights[i].effect
-		if core.Lane(i) == lane || other == nil {
+		other := &w.flights[i]
+		if core.Lane(i) == lane || other.effect == nil {
 			continue
 		}
-		if sync && w.flights[i].sync && fileOf(e) == fileOf(other) {
+		if f.sync && other.sync && fileOf(f.effect) == fileOf(other.effect) {
 			w.fail("exclusion", "two syncs of one file are outstanding")
 		}
-		if syncsDir(e) && syncsDir(other) {
+		if f.traits&other.traits&syncsDir != 0 {
 			w.fail("exclusion", "two effects that sync the directory are outstanding")
 		}
-		c, ok := e.(*core.Commit)
-		p, ok2 := other.(*core.Prepare)
-		if !ok || !ok2 {
-			c, ok = other.(*core.Commit)
-			p, ok2 = e.(*core.Prepare)
+		c, p := f, other
+		if c.traits&isCommit == 0 {
+			c, p = other, f
 		}
-		if ok && ok2 && c.Segment == p.Segment && c.Pos < p.Pos+p.Bytes && p.Pos < c.Pos+c.Bytes {
+		if c.traits&isCommit != 0 && p.traits&isPrepare != 0 &&
+			overlap(c.effect.(*core.Commit), p.effect.(*core.Prepare)) {
 			w.fail("exclusion", "a commit writes into the range that is being zero-filled")
 		}
 	}
 }
 
-// syncsDir reports whether an effect syncs the log directory.
-func syncsDir(e core.Effect) bool {
-	switch e := e.(type) {
-	case *core.Create, *core.Replace, *core.Remove, *core.Quarantine, *core.SaveIndex:
-		return true
-	case *core.SaveSuper:
-		return e.Fresh
-	}
-	return false
+func overlap(c *core.Commit, p *core.Prepare) bool {
+	return c.Segment == p.Segment && c.Pos < p.Pos+p.Bytes && p.Pos < c.Pos+c.Bytes
 }
 
 // fileOf returns the segment that an effect syncs.
@@ -91,16 +128,6 @@ func fileOf(e core.Effect) segment.ID {
 		return e.Segment
 	}
 	return 0
-}
-
-// severable reports whether the steps of an effect may be run at once: those of the active segment,
-// beside which other lanes work, are always events of their own.
-func severable(e core.Effect) bool {
-	switch e.(type) {
-	case *core.Commit, *core.Rollback, *core.Seal:
-		return false
-	}
-	return true
 }
 
 // carry executes the step at hand, and the ones behind it if they belong together.
@@ -125,19 +152,6 @@ func (w *World) latency(sync bool) int64 {
 	return took
 }
 
-// syncing reports whether the next step of an effect is a sync of the active segment.
-func syncing(e core.Effect) bool {
-	switch e := e.(type) {
-	case *core.Sync:
-		return true
-	case *core.Commit:
-		return e.Sync && e.Stage > 0
-	case *core.Rollback, *core.Seal:
-		return e.Result().Stage > 0
-	}
-	return false
-}
-
 // step completes the step at hand.
 func (w *World) step(lane core.Lane) {
 	f := &w.flights[lane]
@@ -154,6 +168,7 @@ func (w *World) step(lane core.Lane) {
 	e, err := f.effect, f.err
 	w.syncFailed(f)
 	f.effect = nil
+	w.ask = askAll // a step of an effect that goes on is nothing to the log
 	w.log.Complete(w.clock.now(), e, err)
 }
 
@@ -164,12 +179,15 @@ func (w *World) syncFailed(f *flight) {
 	}
 }
 
-// execute carries out the step at hand, and tells the checker what the disk did.
+// execute carries out the step at hand, and tells the checker what the disk did. It judges K24: each
+// step of a commit is one call; and K9: a call that was made to fail must fail the effect that made it.
 func (w *World) execute(f *flight) {
 	e := f.effect
-	stage, sync := e.Result().Stage, syncing(e)
+	stage, sync := e.Result().Stage, f.syncing()
 	f.sync = sync
-	w.claimed(e, stage)
+	if f.traits&isCommit != 0 && stage == 0 {
+		w.claimed(e.(*core.Commit))
+	}
 	before, injected := w.fs.Calls(), w.disk.Counts().Injected
 	f.done, f.err = w.store.Step(e)
 	f.executed = true
@@ -181,8 +199,12 @@ func (w *World) execute(f *flight) {
 		return
 	}
 	if f.err == nil {
-		w.countCalls(e, w.fs.Calls()-before)
-		w.surfaced(e, w.disk.Counts().Injected-injected)
+		if f.traits&(isCommit|isSync) != 0 && w.fs.Calls()-before != 1 {
+			w.fail("K24", "a step of a commit made other than one call")
+		}
+		if w.disk.Counts().Injected != injected && f.traits&mustFail != 0 && !w.disk.Marks().Has(faultfs.D17Next) {
+			w.fail("K9", "a call failed and its effect succeeded")
+		}
 	}
 	switch {
 	case f.err != nil:
@@ -192,14 +214,13 @@ func (w *World) execute(f *flight) {
 			end = min(end, s.End) // what lies in a sector that is written on may still be torn
 		}
 		w.check.Synced(w.clock.mono, end)
-	default:
-		if c, ok := e.(*core.Commit); ok {
-			w.process.written, w.process.bytes = c.End, c.Pos+c.Bytes
-			w.taint(c)
-			w.places = append(w.places, place{c.Segment, c.End, c.Pos + c.Bytes})
-		}
+	case f.traits&isCommit != 0:
+		c := e.(*core.Commit)
+		w.process.written, w.process.bytes = c.End, c.Pos+c.Bytes
+		w.taint(c)
+		w.places = append(w.places, place{c.Segment, c.End, c.Pos + c.Bytes})
 	}
-	if f.err == nil && f.done {
+	if f.err == nil && f.done && e.Lane() == core.Tail {
 		switch e := e.(type) {
 		case *core.Create:
 			w.process.bytes = int64(e.Header.SectorBytes)
@@ -225,11 +246,7 @@ type place struct {
 
 // claimed judges that no write touches a sector with bytes that were claimed to be durable: should
 // the sector be damaged by a torn write, they would go with it.
-func (w *World) claimed(e core.Effect, stage int) {
-	c, ok := e.(*core.Commit)
-	if !ok || stage > 0 {
-		return
-	}
+func (w *World) claimed(c *core.Commit) {
 	for len(w.places) > 0 && w.places[0].segment != c.Segment {
 		w.places = w.places[:0]
 	}
@@ -249,26 +266,5 @@ func (w *World) claimed(e core.Effect, stage int) {
 func (w *World) taint(c *core.Commit) {
 	if c.Segment == w.tainted {
 		w.check.DamageInjected(w.clock.mono, c.First, c.End, true)
-	}
-}
-
-// countCalls judges K24: each step of a commit is one call.
-func (w *World) countCalls(e core.Effect, calls uint64) {
-	switch e.(type) {
-	case *core.Commit, *core.Sync:
-		if calls != 1 {
-			w.fail("K24", "a step of a commit made other than one call")
-		}
-	}
-}
-
-// surfaced judges K9: a call that was made to fail must fail the effect that made it.
-func (w *World) surfaced(e core.Effect, injected uint64) {
-	if injected == 0 || w.disk.Marks().Has(faultfs.D17Next) {
-		return
-	}
-	switch e.(type) {
-	case *core.Commit, *core.Sync, *core.Rollback, *core.Seal, *core.SaveSuper, *core.Replace:
-		w.fail("K9", "a call failed and its effect succeeded")
 	}
 }

@@ -245,14 +245,12 @@ func (w *World) wake(e entry) {
 	if e.life >= 0 && e.life != w.process.life {
 		return
 	}
-	w.ask = askAll
 	switch e.kind {
 	case wakeStep:
 		if w.process.up {
 			w.step(core.Lane(e.arg))
 		}
 	case wakeFetch:
-		w.ask = 0
 		if w.process.up {
 			w.fetched(&w.readers[e.arg])
 		}
@@ -262,6 +260,7 @@ func (w *World) wake(e entry) {
 		w.powerWhileDown()
 	case wakeExit:
 		w.exit()
+		w.ask = askAll
 	}
 }
 
@@ -317,7 +316,7 @@ func (w *World) pump() {
 				continue
 			}
 			if e := w.log.Next(now, lane); e != nil {
-				*f = flight{effect: e}
+				*f = flight{effect: e, traits: traitsOf(e)}
 				w.launch(lane)
 				if w.fs.Dead() {
 					w.die(w.process.doom)
