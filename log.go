@@ -64,6 +64,9 @@ type Log struct {
 // leaves nothing behind, neither files nor goroutines. Errors: *RefusedError, *CorruptError,
 // *LostSuffixError, *IOError, ErrInUse, the context's.
 func Open(ctx context.Context, dir string, o Options) (*Log, error) {
+	if dir == "" { // and not the one that the process is in
+		return nil, errors.New("varve: open: the name of the directory is empty")
+	}
 	absent := absentDirs(dir)
 	l, err := OpenFS(ctx, osfs.New(dir), dir, o)
 	if err != nil {

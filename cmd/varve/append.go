@@ -38,7 +38,10 @@ func (c *appendCommand) Validate() error {
 	if c.Count == 0 { // lines: the rest does not matter
 		return nil
 	}
-	return validateLoad(c.Count, c.Size, c.Writers, c.Batch, int64(c.MaxBatchBytes))
+	if err := validateLoad(c.Count, c.Size, c.Writers, c.Batch, int64(c.MaxBatchBytes)); err != nil {
+		return err
+	}
+	return generatable(c.Size, uint64(c.Count)) // of a new log; with what the log holds it is looked at again
 }
 
 func validateLoad(count int64, size, writers, batch int, maxBatch int64) error {
@@ -85,7 +88,9 @@ const batchTarget = 256 << 10
 // lines appends standard input. Lines that arrive together are one batch: what a read returned is
 // appended without waiting for more.
 func (c *appendCommand) lines(ctx context.Context, s *streams, l *varve.Log) error {
-	a := newAcks(ctx, s, l, c.ReportAcks)
+	ctx, stop := context.WithCancel(ctx) // with the first append that failed: the next line may be long in coming
+	defer stop()
+	a := newAcks(ctx, stop, s, l, c.ReportAcks)
 	in := newLineReader(s.in, int(c.MaxBatchBytes))
 	var readErr error
 	for readErr == nil && a.failed() == nil {
@@ -111,7 +116,7 @@ func (c *appendCommand) lines(ctx context.Context, s *streams, l *varve.Log) err
 type lineReader struct {
 	chunks chan chunk
 	free   chan []byte
-	rest   []byte // an unfinished line
+	rest   []byte // an unfinished line: no end in it yet
 	line   int64  // of rest
 	max    int
 }
@@ -146,15 +151,16 @@ func (r *lineReader) next(ctx context.Context) (lines [][]byte, err error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	data := append(r.rest, c.bytes...)
+	data, looked := append(r.rest, c.bytes...), len(r.rest)
 	if c.err == nil {
 		r.free <- c.bytes
 	}
 	for {
-		n := bytes.IndexByte(data, '\n')
+		n := bytes.IndexByte(data[looked:], '\n')
 		if n < 0 {
 			break
 		}
+		n, looked = n+looked, 0
 		if n > r.max {
 			return lines, r.tooLong()
 		}
@@ -193,6 +199,7 @@ type acks struct {
 	done    chan struct{}
 	log     *varve.Log
 	ctx     context.Context // of the waiting; outlives the reading
+	stop    func()          // ends the reading
 
 	acked      atomic.Int64
 	first, end int64
@@ -208,10 +215,10 @@ type ack struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func newAcks(ctx context.Context, s *streams, l *varve.Log, report bool) *acks {
+func newAcks(ctx context.Context, stop func(), s *streams, l *varve.Log, report bool) *acks {
 	a := &acks{
 		s: s, epoch: l.Stats().Epoch, report: report, log: l, pending: make(chan ack, 1024),
-		done: make(chan struct{}), ctx: context.WithoutCancel(ctx), first: -1,
+		done: make(chan struct{}), ctx: context.WithoutCancel(ctx), stop: stop, first: -1,
 	}
 	go a.run()
 	return a
@@ -283,6 +290,7 @@ func (a *acks) fail(err error) {
 	defer a.mu.Unlock()
 	if a.err == nil {
 		a.err = err
+		a.stop()
 	}
 }
 
@@ -320,8 +328,9 @@ func (c *appendCommand) generate(ctx context.Context, s *streams, l *varve.Log) 
 	var out sync.Mutex
 	epoch := l.Stats().Epoch
 	began := time.Now()
-	errs := make(chan error, c.Writers)
-	for range c.Writers {
+	writers := int(min(int64(c.Writers), (c.Count-1)/int64(c.Batch)+1)) // no more than there are batches
+	errs := make(chan error, writers)
+	for range writers {
 		go func() {
 			errs <- c.writer(ctx, l, base, &next, func(span varve.Span, recs []varve.Record) error {
 				done.Add(span.End - span.First)
@@ -341,7 +350,7 @@ func (c *appendCommand) generate(ctx context.Context, s *streams, l *varve.Log) 
 	var err error
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
-	for running := c.Writers; running > 0; {
+	for running := writers; running > 0; {
 		select {
 		case e := <-errs:
 			running--

@@ -71,6 +71,11 @@ func (c *checkCommand) readAll(ctx context.Context, s *streams, x *varve.Inspect
 	for at.Offset < x.End {
 		for rec, err := range x.Records(ctx, at) {
 			if err != nil {
+				var trimmed *varve.TrimmedError
+				if errors.As(err, &trimmed) && trimmed.Start > at.Offset { // by a writer, meanwhile
+					at = varve.Position{Offset: trimmed.Start}
+					break
+				}
 				next, ok := behindDamage(err)
 				if !ok {
 					return err

@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"varve"
 	"varve/core/segment"
+	"varve/tiers/disk"
+	"varve/tiers/disk/osfs"
 )
 
 type dumpCommand struct {
@@ -44,14 +45,23 @@ func (c *dumpCommand) Run(ctx context.Context, s *streams) error {
 		return dumpSegment(ctx, s.out, c.Dir, c.Segment, id, known, true)
 	}
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	var first error
 	for _, e := range entries {
-		if _, _, kind, ok := segment.ParseName(e.Name()); ok && kind == segment.NameSegment {
-			if err := dumpSegment(ctx, s.out, c.Dir, e.Name(), id, known, false); err != nil {
-				return err
-			}
+		if _, _, kind, ok := segment.ParseName(e.Name()); !ok || kind != segment.NameSegment {
+			continue
+		}
+		err := dumpSegment(ctx, s.out, c.Dir, e.Name(), id, known, false)
+		if ctx.Err() != nil {
+			return err
+		}
+		if err != nil { // of this file: the others can be looked at all the same
+			fmt.Fprintf(s.out, "%s  %v\n", e.Name(), err)
+		}
+		if first == nil && !errors.Is(err, disk.ErrNotExist) { // gone since: a writer trimmed it
+			first = err
 		}
 	}
-	return nil
+	return first
 }
 
 // ours reports whether a directory entry has the name of a file that makes a log.
@@ -65,7 +75,7 @@ var superNames = [...]string{"super.0", "super.1"}
 // dumpSupers prints both superblock slots and returns the log id of a valid one.
 func dumpSupers(w *bufio.Writer, dir string) (id segment.LogID, known bool) {
 	for _, name := range superNames {
-		b, err := readAtMost(filepath.Join(dir, name), segment.SuperBytesMax+1)
+		b, err := readAtMost(dir, name, segment.SuperBytesMax+1)
 		if err != nil {
 			fmt.Fprintf(w, "%s  %v\n", name, err)
 			continue
@@ -85,27 +95,24 @@ func dumpSupers(w *bufio.Writer, dir string) (id segment.LogID, known bool) {
 	return id, known
 }
 
-func readAtMost(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
+func readAtMost(dir, name string, limit int64) ([]byte, error) {
+	f, err := osfs.New(dir).Open(name, disk.Read)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // opened for reading only
-	return io.ReadAll(io.LimitReader(f, limit))
+	return io.ReadAll(io.NewSectionReader(f, 0, limit))
 }
-
-// fileSource is an open file as the scanner reads it.
-type fileSource struct{ *os.File }
 
 // dumpSegment prints the header of a segment file, its batches if wanted, and what a scan finds.
 func dumpSegment(ctx context.Context, w *bufio.Writer, dir, name string, id segment.LogID, known, batches bool) error {
 	base, segID, _, _ := segment.ParseName(name)
-	f, err := os.Open(filepath.Join(dir, name))
+	f, err := osfs.New(dir).Open(name, disk.Read)
 	if err != nil {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // opened for reading only
-	st, err := f.Stat()
+	size, err := f.Size()
 	if err != nil {
 		return err
 	}
@@ -115,7 +122,7 @@ func dumpSegment(ctx context.Context, w *bufio.Writer, dir, name string, id segm
 		return err
 	}
 	h, _, verdict, version := segment.ReadHeader(head[:n])
-	fmt.Fprintf(w, "%s  %d bytes, header %s", name, st.Size(), headerText(verdict, version))
+	fmt.Fprintf(w, "%s  %d bytes, header %s", name, size, headerText(verdict, version))
 	if verdict == segment.HeaderGood {
 		fmt.Fprintf(w, ": log %s id %016x kind %s epoch %d base %d end %d fsync %v sector %d created %s", hex.EncodeToString(h.LogID[:]), uint64(h.ID),
 			kindText(h.Kind), h.Epoch, h.Base, h.End, h.Sync, h.SectorBytes, timeText(h.Created))
@@ -124,7 +131,7 @@ func dumpSegment(ctx context.Context, w *bufio.Writer, dir, name string, id segm
 		}
 	}
 	fmt.Fprintln(w)
-	return dumpBatches(ctx, w, &segment.ScanFile{Source: fileSource{f}, Bytes: st.Size(), ID: segID, Base: base, LogID: id, SectorBytes: 512}, batches)
+	return dumpBatches(ctx, w, &segment.ScanFile{Source: f, Bytes: size, ID: segID, Base: base, LogID: id, SectorBytes: 512}, batches)
 }
 
 func dumpBatches(ctx context.Context, w *bufio.Writer, file *segment.ScanFile, batches bool) error {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -69,6 +70,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	k, err := parser.Parse(args)
 	if exited { // --help
 		return code
+	}
+	if err == nil && slices.ContainsFunc(k.Flags(), func(f *kong.Flag) bool { return f.Name == "dir" && f.Target.String() == "" }) {
+		err = errors.New("--dir is empty: want the directory of a log") // and not the one that we are in
 	}
 	if err != nil {
 		s.note("varve: %s; run: varve --help", strings.ReplaceAll(err.Error(), "core: ", ""))

@@ -130,7 +130,8 @@ type jsonRecord struct {
 }
 
 type jsonHeader struct {
-	Key         string  `json:"key"`
+	Key         *string `json:"key,omitempty"`
+	KeyBase64   *string `json:"key_base64,omitempty"`
 	Value       *string `json:"value,omitempty"`
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
@@ -140,8 +141,12 @@ func (j *jsonRecord) write(w *bufio.Writer, r *varve.Record, proven bool) error 
 	j.Key, j.KeyBase64 = jsonText(r.Key)
 	j.Value, j.ValueBase64 = jsonText(r.Value)
 	for _, h := range r.Headers {
-		v, v64 := jsonText(h.Value)
-		j.Headers = append(j.Headers, jsonHeader{Key: string(h.Key), Value: v, ValueBase64: v64})
+		var p jsonHeader
+		if p.Key, p.KeyBase64 = jsonText(h.Key); h.Key == nil { // no other than an empty one
+			p.Key = new(string)
+		}
+		p.Value, p.ValueBase64 = jsonText(h.Value)
+		j.Headers = append(j.Headers, p)
 	}
 	if !proven {
 		j.Proven = &proven
