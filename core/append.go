@@ -93,16 +93,15 @@ func (l *Log) accept(now Now, b *Batch, bytes int64) Ticket {
 	t.lastWall = now.Wall
 	p := t.pending.push()
 	p.payload = b.Payload
-	p.identity = segment.Identity{
-		PayloadBytes: uint32(len(b.Payload)), Kind: b.Kind, Records: b.Records,
-		Base: l.end, Epoch: l.epoch, Nonce: l.cfg.Nonce,
-		AppendTime: now.Wall, MaxTime: b.MaxTime,
-		ProducerID: b.Producer.ID, ProducerEpoch: b.Producer.Epoch, Sequence: b.Producer.Sequence,
-		PayloadCRC: b.PayloadCRC,
-	}
+	i := &p.identity // field by field: a literal is built first and copied then
+	i.PayloadBytes, i.PayloadCRC = uint32(len(b.Payload)), b.PayloadCRC
+	i.Kind, i.Records, i.Base = b.Kind, b.Records, l.end
+	i.Epoch, i.Nonce = l.epoch, l.cfg.Nonce
+	i.AppendTime, i.MaxTime = now.Wall, b.MaxTime
+	i.ProducerID, i.ProducerEpoch, i.Sequence = b.Producer.ID, b.Producer.Epoch, b.Producer.Sequence
 	if b.Producer.ID < 0 {
-		p.identity.ProducerID, p.identity.ProducerEpoch, p.identity.Sequence = -1, -1, -1
-	} else if l.producers.add(&p.identity) {
+		i.ProducerID, i.ProducerEpoch, i.Sequence = -1, -1, -1
+	} else if l.producers.add(i) {
 		l.mark(MarkProducerForgotten)
 	}
 	c := l.joinCohort(bytes)
@@ -112,7 +111,7 @@ func (l *Log) accept(now Now, b *Batch, bytes int64) Ticket {
 	c.batches++
 	t.pendingBytes += bytes
 	t.lastActivity = now.Mono
-	return Ticket{First: p.identity.Base, End: l.end, Epoch: l.epoch, Cohort: c.id}
+	return Ticket{First: i.Base, End: l.end, Epoch: l.epoch, Cohort: c.id}
 }
 
 // joinCohort returns the gathering cohort, or a new one if the batch would make it too large for

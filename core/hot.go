@@ -50,6 +50,9 @@ func (h *hotState) removeLater(f FileEntry) { h.removals = append(h.removals, f)
 // done without, says nothing about room for an append.
 func (l *Log) observeSpace(now Now, e Effect) {
 	h, r := &l.hot, e.Result()
+	if r.Failed == StepNone && r.FreeBytes < 0 {
+		return // nothing was seen
+	}
 	optional := false
 	switch e.(type) {
 	case *Prepare, *SaveIndex:

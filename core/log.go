@@ -235,32 +235,19 @@ func (l *Log) decide(now Now, lane Lane) Effect {
 // checkExclusion asserts that two lanes never write one file at a time (Prepare apart) and that at
 // most one sync of one file or of the directory is outstanding.
 func (l *Log) checkExclusion(e Effect) {
-	dirs := 0
-	for _, f := range l.flight {
-		if f != nil && syncsDir(f) {
-			dirs++
-		}
-	}
-	check(dirs == 0 || !syncsDir(e), "one directory sync at a time")
-	switch e.(type) {
+	switch e := e.(type) {
+	case *Commit: // the most frequent by far
+		check(!e.Sync || l.flight[Syncs] == nil, "one sync of a file at a time")
+		return
 	case *Seal, *Rollback:
 		check(l.flight[Syncs] == nil, "no Sync beside Seal or Rollback")
-		_, preparing := l.flight[Hot].(*Prepare)
-		check(!preparing, "no Prepare beside Seal or Rollback")
+		check(!l.preparing(), "no Prepare beside Seal or Rollback")
 	case *Sync, *Prepare:
-		switch l.flight[Tail].(type) {
-		case nil, *Commit:
-		default:
-			check(false, "Sync and Prepare only beside Commit")
-		}
-	}
-	if c, ok := e.(*Commit); ok && c.Sync {
-		check(l.flight[Syncs] == nil, "one sync of a file at a time")
-	}
-	if _, ok := e.(*Sync); ok {
 		c, commit := l.flight[Tail].(*Commit)
-		check(!commit || !c.Sync, "one sync of a file at a time")
+		check(commit || l.flight[Tail] == nil, "Sync and Prepare only beside Commit")
+		check(!commit || !c.Sync || e.Lane() != Syncs, "one sync of a file at a time")
 	}
+	check(!syncsDir(e) || !l.dirBusy(), "one directory sync at a time")
 }
 
 // syncsDir reports whether an effect syncs the log directory.
