@@ -40,11 +40,27 @@ type Cursor struct {
 	window int // bytes of the next fetch: grows while we catch up, shrinks at the tail
 	need   int // least bytes of the next fetch, so that a long batch fits
 
-	seeded        bool // the seeds below are those of logID and segment
-	logID         segment.LogID
-	segment       segment.ID
-	placementSeed uint32
-	identitySeed  uint32
+	seeds seeds
+}
+
+// seeds are those of the checksums of one file's batch headers.
+type seeds struct {
+	valid     bool // they are those of log and segment
+	log       segment.LogID
+	segment   segment.ID
+	placement uint32
+	identity  uint32
+}
+
+// use makes them those of a file.
+func (s *seeds) use(log *segment.LogID, id segment.ID) {
+	if !s.valid || s.log != *log {
+		s.log, s.identity = *log, segment.IdentitySeed(*log)
+	} else if s.segment == id {
+		return
+	}
+	s.valid, s.segment = true, id
+	s.placement = segment.PlacementSeedOf(s.identity, id)
 }
 
 // CursorBatch is one verified batch. Payload is valid until the next call of Next. The first batch
@@ -82,7 +98,8 @@ const windowMin = 4096
 // Reset places the cursor. The memory of an earlier use is kept.
 func (c *Cursor) Reset(from Position) {
 	buf, batches := c.fetch.Buf, c.batches
-	*c = Cursor{pos: from, batches: batches[:0], window: windowMin}
+	seeds := c.seeds // of whatever file they are
+	*c = Cursor{pos: from, batches: batches[:0], window: windowMin, seeds: seeds}
 	c.fetch.Buf = buf[:0]
 }
 
@@ -179,11 +196,7 @@ func (c *Cursor) plan(v *View, x *Extent, bytes int) {
 	f.Buf = f.Buf[:0]
 	c.window = min(2*c.window, max(bytes, windowMin))
 	c.need = 0
-	if !c.seeded || c.logID != v.LogID || c.segment != x.Segment {
-		c.seeded, c.logID, c.segment = true, v.LogID, x.Segment
-		c.identitySeed = segment.IdentitySeed(v.LogID)
-		c.placementSeed = segment.PlacementSeed(v.LogID, x.Segment)
-	}
+	c.seeds.use(&v.LogID, x.Segment)
 }
 
 // Complete takes the answer of a fetch and verifies it. The only error is *IOError: what does not

@@ -11,8 +11,9 @@ func (c *Cursor) walk() {
 	}
 	c.place.valid = false
 	at.valid = true
+	var b header
 	for at.base < c.limit {
-		q, b := c.locate(&at)
+		q := c.locate(&at, &b)
 		if b.found != good {
 			if b.found == short && !f.EOF {
 				c.goOn(at, int(at.pos-f.At), 0)
@@ -73,7 +74,14 @@ func (c *Cursor) take(q, end int, b *header) bool {
 		})
 		return false
 	}
-	c.batches = append(c.batches, CursorBatch{Identity: b.id, Payload: payload, Segment: f.Extent.Segment, Pos: pos})
+	n := len(c.batches)
+	if n < cap(c.batches) {
+		c.batches = c.batches[:n+1]
+	} else {
+		c.batches = append(c.batches, CursorBatch{})
+	}
+	x := &c.batches[n]
+	x.Identity, x.Payload, x.Segment, x.Pos = b.id, payload, f.Extent.Segment, pos
 	c.level = byPlace
 	return true
 }
@@ -107,38 +115,39 @@ type header struct {
 
 // locate finds the batch that follows at: directly there, or behind padding at the next sector
 // boundary. q is its index in the buffer.
-func (c *Cursor) locate(at *place) (q int, b header) {
+func (c *Cursor) locate(at *place, b *header) (q int) {
 	f := &c.fetch
 	q = int(at.pos - f.At)
-	c.read(q, at, &b)
+	c.read(q, at, b)
 	if b.found == good {
-		return q, b
+		return q
 	}
 	boundary := nextBoundary(at.pos, f.Extent.Sector)
 	if boundary == at.pos {
-		return q, b
+		return q
 	}
 	var behind header
 	c.read(int(boundary-f.At), at, &behind)
 	if behind.found == good {
-		return int(boundary - f.At), behind
+		*b = behind
+		return int(boundary - f.At)
 	}
 	if behind.found == short || b.found == alien && behind.found == other {
-		b = behind
+		*b = behind
 	}
-	return q, b
+	return q
 }
 
 // read reads the header at index q and judges whether it follows at.
 func (c *Cursor) read(q int, at *place, b *header) {
 	f := &c.fetch
 	if q > len(f.Buf)-segment.BatchHeaderBytes {
-		b.found = short
+		*b = header{found: short}
 		return
 	}
 	var ok bool
-	b.placement, b.id, b.crc, ok = segment.ReadBatchHeader(f.Buf[q:q+segment.BatchHeaderBytes],
-		c.placementSeed, c.identitySeed)
+	b.crc, ok = segment.DecodeBatchHeader(&b.placement, &b.id, f.Buf[q:q+segment.BatchHeaderBytes],
+		c.seeds.placement, c.seeds.identity)
 	switch {
 	case !ok:
 		b.found = alien

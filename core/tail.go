@@ -195,7 +195,7 @@ func (l *Log) onCreate(now Now, e *Create, err error) {
 	a.round = false
 	a.prepared, a.prepareOff = a.dataPos, false
 	a.encoded = l.frontier
-	a.seed = segment.PlacementSeed(l.id, h.ID)
+	a.seed = segment.PlacementSeedOf(l.identitySeed, h.ID)
 	a.createdMono, a.firstWall = now.Mono, now.Wall
 	a.footer.Reset(&h, a.chain, l.cfg.IndexSpacingBytes)
 	check(h.Base == l.written, "a new segment begins where the log ends")

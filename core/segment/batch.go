@@ -59,8 +59,11 @@ func IdentitySeed(log LogID) uint32 { return crcBytes(0, &log) }
 
 // PlacementSeed is where the CRC of a file's placement headers starts: bytes of another log or
 // another file do not verify.
-func PlacementSeed(log LogID, id ID) uint32 {
-	crc := ^crcBytes(0, &log)
+func PlacementSeed(log LogID, id ID) uint32 { return PlacementSeedOf(IdentitySeed(log), id) }
+
+// PlacementSeedOf is PlacementSeed of the log with this identity seed.
+func PlacementSeedOf(identitySeed uint32, id ID) uint32 {
+	crc := ^identitySeed
 	for i := 0; i < 64; i += 8 {
 		crc = castagnoli[byte(crc)^byte(id>>i)] ^ crc>>8
 	}
@@ -121,12 +124,12 @@ func PutBatchHeader(dst []byte, p *Placement, i *Identity, placementSeed, identi
 // chain, offsets that follow each other. Without ok the other results are what was found, for a
 // message, and must not be used.
 func ReadBatchHeader(src []byte, placementSeed, identitySeed uint32) (p Placement, i Identity, placementCRC uint32, ok bool) {
-	placementCRC, ok = readBatchHeader(&p, &i, src, placementSeed, identitySeed)
+	placementCRC, ok = DecodeBatchHeader(&p, &i, src, placementSeed, identitySeed)
 	return p, i, placementCRC, ok
 }
 
-// readBatchHeader is ReadBatchHeader in place: a scan reads millions of headers.
-func readBatchHeader(p *Placement, i *Identity, src []byte, placementSeed, identitySeed uint32) (placementCRC uint32, ok bool) {
+// DecodeBatchHeader is ReadBatchHeader in place: a scan reads millions of headers.
+func DecodeBatchHeader(p *Placement, i *Identity, src []byte, placementSeed, identitySeed uint32) (placementCRC uint32, ok bool) {
 	le := binary.LittleEndian
 	if len(src) < BatchHeaderBytes || le.Uint32(src) != batchMagic { // most positions that are tried are no batch
 		*p, *i = Placement{}, Identity{}

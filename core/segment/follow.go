@@ -77,7 +77,7 @@ func (s *Scanner) header(b *Batch, pos int64) (ok bool, err error) {
 		return false, err
 	}
 	b.Pos = pos
-	b.Chain, ok = readBatchHeader(&b.Placement, &b.Identity, raw, s.placement, s.identity)
+	b.Chain, ok = DecodeBatchHeader(&b.Placement, &b.Identity, raw, s.placement, s.identity)
 	if !ok || b.Placement.ID != s.file.ID || b.Identity.Base < s.file.Base {
 		return false, nil
 	}

@@ -18,7 +18,8 @@ type Rewriter struct {
 func (w *Rewriter) Begin(dst []byte, h *Header, frontier Offset, spacing int64) []byte {
 	check(h.Kind == Replacement && h.End > h.Base, "header of a replacement")
 	w.h, w.frontier = *h, frontier
-	w.placement, w.identity = PlacementSeed(h.LogID, h.ID), IdentitySeed(h.LogID)
+	w.identity = IdentitySeed(h.LogID)
+	w.placement = PlacementSeedOf(w.identity, h.ID)
 	at := len(dst)
 	dst = appendZeros(dst, int64(h.SectorBytes))
 	w.chain = PutHeader(dst[at:], h)

@@ -106,7 +106,8 @@ func (s *Scanner) open(f *ScanFile, info *FileInfo, ahead int64) error {
 	s.w.reset(f.Source, f.Bytes)
 	s.producers.reset()
 	s.footer, s.headerCRC, s.state, s.begun, s.after = -1, 0, scanDone, false, 0
-	s.identity, s.placement = IdentitySeed(f.LogID), PlacementSeed(f.LogID, f.ID)
+	s.identity = IdentitySeed(f.LogID)
+	s.placement = PlacementSeedOf(s.identity, f.ID)
 	if err := s.readHeader(ahead); err != nil {
 		return err
 	}

@@ -43,13 +43,15 @@ type nameSlot struct {
 	name string
 }
 
-// nameSlots is how many names each table of slots holds; a power of two.
-const nameSlots = 256
+// nameSlots is how many names the slots hold.
+const nameSlots = 1 << nameSlotBits
+
+const nameSlotBits = 11
 
 // slot returns where the name of a segment is remembered.
 func slot(base core.Offset, id segment.ID) int {
 	const spread = 0x9e3779b97f4a7c15
-	return int((uint64(base)*spread ^ uint64(id)) * spread >> 56)
+	return int((uint64(base)*spread ^ uint64(id)) * spread >> (64 - nameSlotBits))
 }
 
 func (s *Store) segmentName(base core.Offset, id segment.ID) string {

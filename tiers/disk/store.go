@@ -19,7 +19,7 @@ type Store struct {
 	mu       sync.Mutex // guards active and the names
 	active   activeFile
 	names    map[string]string
-	segments [nameSlots]nameSlot
+	segments []nameSlot
 
 	// Scratch of the Hot lane.
 	hot struct {
@@ -57,7 +57,7 @@ var (
 
 // NewStore returns a store on a log directory, which need not exist yet.
 func NewStore(fs FS) *Store {
-	s := &Store{names: make(map[string]string)}
+	s := &Store{names: make(map[string]string), segments: make([]nameSlot, nameSlots)}
 	s.Reset(fs)
 	return s
 }
