@@ -54,8 +54,6 @@ type nameOp struct {
 type dir struct {
 	live, durable []entry
 	pending       []nameOp
-	cover         int // operations that the outstanding sync covers
-	syncing       bool
 }
 
 func (x *dir) reset() {
@@ -110,15 +108,11 @@ func (x *dir) apply(name string, node *inode, pair uint32) {
 	x.pending = append(x.pending, nameOp{name: name, node: node, pair: pair})
 }
 
-// settle makes everything durable that the outstanding sync covers, or everything.
+// settle makes everything durable that an earlier failed sync did not give up.
 func (x *dir) settle() {
-	n := len(x.pending)
-	if x.syncing {
-		n = x.cover
-	}
-	clean := n == len(x.pending)
-	for i := 0; clean && i < n; i++ {
-		clean = !x.pending[i].lost
+	clean := true
+	for i := range x.pending {
+		clean = clean && !x.pending[i].lost
 	}
 	if clean {
 		x.durable = append(x.durable[:0], x.live...)
@@ -126,14 +120,12 @@ func (x *dir) settle() {
 		x.pending = x.pending[:0]
 		return
 	}
-	for i := 0; i < n; {
+	for i := 0; i < len(x.pending); {
 		if x.pending[i].lost {
 			i++
 			continue
 		}
-		before := len(x.pending)
 		x.persist(i)
-		n -= before - len(x.pending)
 		i = 0 // persist also took older operations on the same name
 	}
 }
@@ -145,9 +137,6 @@ func (x *dir) persist(i int) {
 	kept := x.pending[:0]
 	for j := range x.pending {
 		if j <= i && x.pending[j].name == op.name {
-			if j < x.cover {
-				x.cover--
-			}
 			continue
 		}
 		kept = append(kept, x.pending[j])
@@ -156,17 +145,13 @@ func (x *dir) persist(i int) {
 	x.pending = kept
 }
 
-// lose makes what the outstanding sync covers, or everything, such that no later sync writes it.
-// It returns how many operations that were.
+// lose makes everything pending such that no later sync writes it. It returns how many operations
+// that were.
 func (x *dir) lose() int {
-	n := len(x.pending)
-	if x.syncing {
-		n = x.cover
-	}
-	for i := range x.pending[:n] {
+	for i := range x.pending {
 		x.pending[i].lost = true
 	}
-	return n
+	return len(x.pending)
 }
 
 // holds reports whether a power loss could bring a file back into this directory.

@@ -38,9 +38,9 @@
 //	d.PowerLoss(&rand, judged)                  // ends all processes
 //	if v := d.Violation(); v != "" { ... }      // broken rules seen by the disk itself
 //
-// A sync that overlaps writes is an event of its own: BeginSync when it is issued, File.Sync when
-// it completes. It covers what was written before BeginSync and has not been written again since.
-// BeginSyncDir does the same for SyncDir. Without them a sync covers all that came before it.
+// A file sync that overlaps writes is an event of its own: BeginSync when it is issued, File.Sync
+// when it completes. It covers what was written before BeginSync and has not been written again
+// since. Without it a sync covers all that came before it. SyncDir does its work at one instant.
 //
 // Judged crashes are those after which the log must open with no operator: no garbage in torn
 // sectors, no stale valid bytes in fresh blocks, writes torn at sector positions only.

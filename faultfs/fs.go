@@ -215,7 +215,6 @@ func (f *FS) SyncDir(name string) error {
 		return err
 	}
 	x := &f.d.dirs[at]
-	defer x.synced()
 	if f.d.readOnly {
 		return errReadOnly
 	}
@@ -246,9 +245,6 @@ func (f *FS) SyncDir(name string) error {
 	x.settle()
 	return f.d.answer(fault)
 }
-
-// synced ends the outstanding sync.
-func (x *dir) synced() { x.syncing, x.cover = false, 0 }
 
 func dirIndex(name string) (int, error) {
 	switch name {

@@ -87,20 +87,6 @@ func (f *FS) BeginSync(name string) error {
 	return nil
 }
 
-// BeginSyncDir is BeginSync for a directory and SyncDir.
-func (f *FS) BeginSyncDir(name string) error {
-	at, err := dirIndex(name)
-	if err != nil {
-		return err
-	}
-	x := &f.d.dirs[at]
-	if x.syncing {
-		f.d.violate("two syncs of one directory outstanding", name, 0)
-	}
-	x.syncing, x.cover = true, len(x.pending)
-	return nil
-}
-
 // Kill ends the process: what it wrote stays in the kernel, its handles and locks go. The FS is
 // then the next life's. Call it at every end of a process, a clean one too.
 func (f *FS) Kill() {
@@ -111,9 +97,6 @@ func (f *FS) Kill() {
 	}
 	for _, n := range f.d.inodes {
 		n.syncing = false
-	}
-	for i := range f.d.dirs {
-		f.d.dirs[i].synced()
 	}
 	f.begin()
 }

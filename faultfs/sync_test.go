@@ -295,29 +295,6 @@ func TestOverlappingSync(t *testing.T) {
 	if d.Violation() != "" {
 		t.Fatal(d.Violation())
 	}
-
-	_ = mustOpen(t, fs, "b", disk.Create).Close()
-	must(t, fs.BeginSyncDir(disk.DirLog))
-	_ = mustOpen(t, fs, "c", disk.Create).Close()
-	must(t, fs.SyncDir(disk.DirLog))
-	if !image(d, "b").Durable || image(d, "c").Durable {
-		t.Fatal("the directory sync covers b and not c")
-	}
-	must(t, fs.SyncDir(disk.DirLog))
-	if !image(d, "c").Durable {
-		t.Fatal("c is not durable after a second sync")
-	}
-
-	// What became durable on its own meanwhile does not widen what the sync covers.
-	create(fs, "e")
-	create(fs, "f")
-	must(t, fs.BeginSyncDir(disk.DirLog))
-	d.dirs[dirLog].persist(0)
-	create(fs, "g")
-	must(t, fs.SyncDir(disk.DirLog))
-	if !image(d, "e").Durable || !image(d, "f").Durable || image(d, "g").Durable {
-		t.Fatal("the directory sync covers e and f and not g")
-	}
 }
 
 // TestSizeLost: a failed sync can lose the size for good, until the file reaches beyond it again.
@@ -374,7 +351,6 @@ func TestViolations(t *testing.T) {
 	}{
 		{"two syncs of a file", func(fs *FS, _ *File) { _ = fs.BeginSync("a.seg"); _ = fs.BeginSync("a.seg") }, true},
 		{"two syncs in turn", func(fs *FS, f *File) { _ = fs.BeginSync("a.seg"); _ = f.Sync(); _ = fs.BeginSync("a.seg") }, false},
-		{"two syncs of a directory", func(fs *FS, _ *File) { _ = fs.BeginSyncDir(""); _ = fs.BeginSyncDir("") }, true},
 		{"a sync ended by a kill", func(fs *FS, _ *File) { _ = fs.BeginSync("a.seg"); fs.Kill(); _ = fs.BeginSync("a.seg") }, false},
 		{"write into a synced sector", func(_ *FS, f *File) { _, _ = f.WriteAt([][]byte{{1}}, 700) }, true},
 		{"write behind it", func(_ *FS, f *File) { _, _ = f.WriteAt([][]byte{{1}}, 1024) }, false},

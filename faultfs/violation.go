@@ -20,7 +20,7 @@ func (d *Disk) violate(what, name string, pos int64) {
 }
 
 // Violation describes the first rule that was broken since Reset, or is empty:
-// two syncs of one file or directory outstanding, a write into a segment sector that holds synced
+// two syncs of one file outstanding, a write into a segment sector that holds synced
 // bytes, a write to a segment of an earlier life.
 func (d *Disk) Violation() string {
 	v := &d.violation

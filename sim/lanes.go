@@ -8,13 +8,16 @@ import (
 
 // flight is an effect on its way. Its next step is executed either when it is issued or when it
 // completes: a sync may cover what is written while it runs, or not, and a crash in between finds
-// it done, or not.
+// it done, or not. The timer's sync, beside which commits are written, has a third way: it completes
+// later and covers what lay there when it was issued and was not written again.
 type flight struct {
 	effect   core.Effect
 	executed bool // the step at hand
 	done     bool // it was the last
 	sync     bool // it is a sync of the active segment
+	begun    bool // it covers what was written when it was issued, and not since: covers
 	whole    bool // all steps at once: nothing else happens in between, but a crash still may
+	covers   core.Offset
 	err      error
 	traits   traits
 }
@@ -66,7 +69,7 @@ func (f *flight) syncing() bool {
 // launch starts the next step of a lane's effect.
 func (w *World) launch(lane core.Lane) {
 	f := &w.flights[lane]
-	f.executed, f.done, f.err, f.sync = false, false, nil, f.syncing()
+	f.executed, f.done, f.begun, f.err, f.sync = false, false, false, nil, f.syncing()
 	w.exclusive(lane)
 	took := w.latency(f.sync)
 	if extra := w.slow[lane]; extra > 0 {
@@ -80,6 +83,9 @@ func (w *World) launch(lane core.Lane) {
 	}
 	if draw&1 == 0 {
 		w.carry(f)
+	} else if s, ok := f.effect.(*core.Sync); ok && draw>>3&1 == 0 {
+		f.begun = w.fs.BeginSync(w.store.SegmentName(s.Base, s.Segment)) == nil
+		f.covers = w.process.written
 	}
 	w.queue.push(entry{at: w.clock.mono + took, kind: wakeStep, arg: int32(lane), life: w.process.life})
 }
@@ -187,6 +193,7 @@ func (w *World) execute(f *flight) {
 	f.sync = sync
 	if f.traits&isCommit != 0 && stage == 0 {
 		w.claimed(e.(*core.Commit))
+		w.rewritten(e.(*core.Commit))
 	}
 	before, injected := w.fs.Calls(), w.disk.Counts().Injected
 	f.done, f.err = w.store.Step(e)
@@ -212,6 +219,9 @@ func (w *World) execute(f *flight) {
 		end := w.process.written
 		if s, ok := e.(*core.Sync); ok {
 			end = min(end, s.End) // what lies in a sector that is written on may still be torn
+		}
+		if f.begun {
+			end = min(end, f.covers)
 		}
 		w.check.Synced(w.clock.mono, end)
 	case f.traits&isCommit != 0:
@@ -258,6 +268,23 @@ func (w *World) claimed(c *core.Commit) {
 			}
 			return
 		}
+	}
+}
+
+// rewritten takes what a commit is about to write off what the timer's sync covers: it will not write
+// a sector back that changed under it.
+func (w *World) rewritten(c *core.Commit) {
+	f := &w.flights[core.Syncs]
+	if !f.begun || f.executed {
+		return
+	}
+	first := c.Pos / faultfs.Sector * faultfs.Sector
+	for i := len(w.places) - 1; i >= 0 && w.places[i].pos > first; i-- {
+		before := c.Base
+		if i > 0 {
+			before = w.places[i-1].end
+		}
+		f.covers = min(f.covers, before)
 	}
 }
 

@@ -109,6 +109,9 @@ func (w *World) agree() {
 	}
 	p, l := &w.process, w.log
 	w.startMoved()
+	if l.Frontier() > w.check.ProvenEnd() {
+		w.fail("K1", "the log claims to be durable what no sync has covered")
+	}
 	end := l.End()
 	if l.Phase() == core.Poisoned {
 		end = w.check.End() // offsets are given out no more; their appends have failed

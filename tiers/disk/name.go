@@ -54,6 +54,9 @@ func slot(base core.Offset, id segment.ID) int {
 	return int((uint64(base)*spread ^ uint64(id)) * spread >> (64 - nameSlotBits))
 }
 
+// SegmentName returns the file name of a segment. It is made once and kept.
+func (s *Store) SegmentName(base core.Offset, id segment.ID) string { return s.segmentName(base, id) }
+
 func (s *Store) segmentName(base core.Offset, id segment.ID) string {
 	at := slot(base, id)
 	s.mu.Lock()
