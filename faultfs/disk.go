@@ -144,10 +144,21 @@ func (d *Disk) Marks() FaultSet { return d.marks }
 
 func (d *Disk) mark(f Fault) { d.marks |= f.Bit() }
 
-// inject records that a fault took effect and ends in an error that the caller sees.
-func (d *Disk) inject(f Fault, err error) error {
+// strike records that a fault took effect and ends in an error that some caller sees.
+func (d *Disk) strike(f Fault) {
 	d.mark(f)
 	d.counts.Injected++
+}
+
+// inject records a fault whose error this call's caller sees.
+func (d *Disk) inject(f Fault, err error) error {
+	d.strike(f)
+	return d.failed(err)
+}
+
+// failed records a call that ends in an error.
+func (d *Disk) failed(err error) error {
+	d.counts.Failed++
 	return err
 }
 

@@ -175,7 +175,7 @@ func (h *File) part(fault Fault, off, total int64) (int64, error) {
 	if need := off + count - n.sizeK; need > 0 {
 		if fit := d.room(need); fit < need {
 			end := off + count - (need - fit)
-			count, err = max(0, end-end%Sector-off), errFull
+			count, err = max(0, end-end%Sector-off), d.failed(errFull)
 		}
 	}
 	d.checkWrite(h.fs, n, off, off+count)
@@ -214,7 +214,7 @@ func (h *File) Truncate(size int64) error {
 	}
 	grow := size - n.sizeK
 	if grow > 0 && d.room(grow) < grow {
-		return errFull
+		return d.failed(errFull)
 	}
 	if grow < 0 {
 		d.checkCut(h.fs, n, size)
@@ -266,7 +266,7 @@ func (h *File) Sync() error {
 		return err
 	}
 	if f.d.readOnly {
-		err = errReadOnly
+		err = f.d.failed(errReadOnly)
 	} else {
 		err = h.sync(fault)
 	}
@@ -308,10 +308,11 @@ func (h *File) sync(fault Fault) error {
 	}
 	if h.since != n.errs {
 		h.since, n.errSeen = n.errs, true
-		return n.err
+		return d.failed(n.err)
 	}
 	if fault == D17Next {
-		n.fail(d.inject(fault, ErrIO))
+		d.strike(fault)
+		n.fail(ErrIO)
 		return nil
 	}
 	return d.answer(fault)

@@ -57,7 +57,7 @@ func (f *FS) Open(name string, mode disk.Mode) (disk.File, error) {
 	}
 	fault, err := f.enter(op, name)
 	if err == nil && mode != disk.Read && f.d.readOnly {
-		err = errReadOnly
+		err = f.d.failed(errReadOnly)
 	}
 	if err == nil {
 		err = f.d.refuse(fault)
@@ -90,7 +90,7 @@ func (f *FS) Open(name string, mode disk.Mode) (disk.File, error) {
 // create makes an empty file.
 func (f *FS) create(x *dir, name string) (*inode, error) {
 	if f.d.room(1) < 1 {
-		return nil, errFull
+		return nil, f.d.failed(errFull)
 	}
 	n := f.d.newInode()
 	n.life = f.life
@@ -192,7 +192,7 @@ func (f *FS) Mkdir(name string) error {
 	x := &f.d.dirs[parent]
 	switch n := x.get(plain); {
 	case n == nil && f.d.room(1) < 1:
-		return errFull
+		return f.d.failed(errFull)
 	case n == nil:
 		x.put(plain, &f.d.dirNodes[at])
 	case !n.isDir:
@@ -216,7 +216,7 @@ func (f *FS) SyncDir(name string) error {
 	}
 	x := &f.d.dirs[at]
 	if f.d.readOnly {
-		return errReadOnly
+		return f.d.failed(errReadOnly)
 	}
 	switch fault {
 	case D13NoSpace:
@@ -261,11 +261,12 @@ func dirIndex(name string) (int, error) {
 // Free implements disk.FS.
 func (f *FS) Free() (int64, error) {
 	fault, err := f.enter(OpFree, "")
-	if err == nil {
-		err = f.d.refuse(fault)
-	}
 	if err != nil {
 		return 0, err
+	}
+	if fault == D14ReadOnce {
+		f.d.strike(fault)
+		return 0, ErrIO
 	}
 	if f.d.capacity == 0 {
 		return 1 << 50, nil

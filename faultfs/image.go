@@ -14,7 +14,8 @@ type Counts struct {
 	ReadBytes  uint64
 	WriteBytes uint64
 	ZeroBytes  uint64
-	Injected   uint64 // faults that ended in an error
+	Injected   uint64 // faults that ended in an error, of the same call or of a later one
+	Failed     uint64 // calls that ended in an error of a fault, a full or a read-only disk; Free apart
 }
 
 // Counts returns the counters; they change with every call.

@@ -60,7 +60,7 @@ func (f *FS) die(op Op) (Fault, error) {
 func (f *FS) begun(op Op, name string) (Fault, error) {
 	fault, err := f.enter(op, name)
 	if err == nil && f.d.readOnly {
-		err = errReadOnly
+		err = f.d.failed(errReadOnly)
 	}
 	if err == nil {
 		err = f.d.refuse(fault)

@@ -7,13 +7,13 @@ var readCases = []checkCase{
 		r.add()
 		late := r.Stamp()
 		r.TailSeen(r.now(), 1, pick(wrong, late, early), 0)
-		r.Finish(r.now(), false)
+		r.Finish(r.now())
 	}},
 	{"the tail goes back", K6, NoSync, func(r *run, wrong bool) {
 		r.put()
 		r.TailSeen(r.now(), 1, r.Stamp(), 1)
 		r.TailSeen(r.now(), 2, r.Stamp(), pick[Offset](wrong, 0, 1))
-		r.Finish(r.now(), false)
+		r.Finish(r.now())
 	}},
 	{"the tail goes back before a loss", K6, NoSync, func(r *run, wrong bool) {
 		r.put()
@@ -26,14 +26,14 @@ var readCases = []checkCase{
 		id := r.Append(r.now(), Append{Records: 2})
 		r.Accepted(r.now(), id, Ticket{First: 0, End: 2, Epoch: 1, Cohort: 1})
 		r.TailSeen(r.now(), 1, r.Stamp(), pick[Offset](wrong, 1, 2))
-		r.Finish(r.now(), false)
+		r.Finish(r.now())
 	}},
 	{"the tail goes back behind an unknown append that is in", K6, NoSync, func(r *run, wrong bool) {
 		r.put()
 		early := r.Stamp()
 		r.reopen(ProcessKill, NoSync, 1)
 		r.TailSeen(r.now(), 1, pick(wrong, r.Stamp(), early), 0)
-		r.Finish(r.now(), false)
+		r.Finish(r.now())
 	}},
 	{"Start goes back", K14, OnCommit, func(r *run, wrong bool) {
 		r.add()

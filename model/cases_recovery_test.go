@@ -222,13 +222,6 @@ var recoveryCases = []checkCase{
 		}
 		r.ack(id)
 	}},
-	{"an error is swallowed", K9, OnCommit, func(r *run, wrong bool) {
-		r.ErrorInjected(r.now())
-		if !wrong {
-			r.ErrorSurfaced(r.now())
-		}
-		r.Finish(r.now(), true)
-	}},
 	{"a close succeeds after a failed sync", K9, NoSync, func(r *run, wrong bool) {
 		if wrong {
 			r.SyncFailed(r.now())

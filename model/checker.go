@@ -100,8 +100,6 @@ type Checker struct {
 	trimTo     Offset // greatest trim asked for
 	retainTo   Offset // greatest Start that retention ever allowed
 
-	injected, surfaced int64 // errors
-
 	auditNext Offset
 	auditing  bool
 

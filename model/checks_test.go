@@ -132,7 +132,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			off := start(c.policy)
 			off.Disable(c.check)
 			c.do(off, true)
-			off.Finish(off.now(), true)
+			off.Finish(off.now())
 			if v := off.Violation(); v != nil && v.Check == c.check {
 				t.Fatalf("disabled, and yet: %v", v)
 			}

@@ -16,7 +16,7 @@
 //	c.Crash(now, PowerLoss)                                   // whatever is unresolved is unknown from here
 //	c.Opened(now, Life{...})                                  // recovery finished: what it claims
 //	c.AuditBegin(now); c.AuditRecord(...)...; c.AuditEnd(now) // what it really holds
-//	c.Finish(now, true)
+//	c.Finish(now)
 //	if v := c.Violation(); v != nil { fmt.Println(v) }
 //
 // The first violation is kept and later events are ignored; text is built only when it is printed.

@@ -165,7 +165,7 @@ func (c *Checker) begin(l Life) {
 	c.proven, c.recovered = end, end
 	c.committed = max(0, min(l.Committed, end))
 	c.moveStart(max(c.start, min(l.Start, end)))
-	c.crashed, c.lossy, c.injected, c.surfaced = false, false, 0, 0
+	c.crashed, c.lossy = false, false
 }
 
 // Crash says that the life ended without a close, or that an open did: appends without an outcome
@@ -180,7 +180,6 @@ func (c *Checker) Crash(now Time, kind CrashKind) {
 	if kind == PowerLoss || (len(c.lives) > 0 && c.lives[c.current()].poisoned) {
 		c.lossy = true
 	}
-	c.injected, c.surfaced = 0, 0
 }
 
 // Closed says that a clean close succeeded: all that was accepted is on the device.
@@ -217,20 +216,6 @@ func (c *Checker) Synced(now Time, end Offset) {
 func (c *Checker) SyncFailed(now Time) {
 	if c.event(now) && len(c.lives) > 0 {
 		c.lives[c.current()].poisoned = true
-	}
-}
-
-// ErrorInjected says that the driver made a call fail whose failure the log must tell somebody.
-func (c *Checker) ErrorInjected(now Time) {
-	if c.event(now) {
-		c.injected++
-	}
-}
-
-// ErrorSurfaced says that the log told of such a failure: an outcome, an error of a call, a phase.
-func (c *Checker) ErrorSurfaced(now Time) {
-	if c.event(now) {
-		c.surfaced++
 	}
 }
 
@@ -271,14 +256,11 @@ func (c *Checker) DamageHealed(now Time, first, end Offset) {
 
 // Finish ends the run and judges what needs all of it. Quiet says that the log was given the time to
 // finish everything: each error must have surfaced by then.
-func (c *Checker) Finish(now Time, quiet bool) {
+func (c *Checker) Finish(now Time) {
 	if !c.event(now) {
 		return
 	}
 	c.checkLinear()
-	if quiet && c.injected > c.surfaced {
-		c.fail(K9, "an injected error never surfaced", 0, -1, c.injected, c.surfaced)
-	}
 }
 
 func (c *Checker) checkLinear() {

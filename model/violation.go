@@ -15,7 +15,7 @@ const (
 	K6  Check = 6  // linearizable append, read and tail
 	K7  Check = 7  // an unknown outcome is in or out for ever from its first observation
 	K8  Check = 8  // no ack at or above an offset acked in a later epoch
-	K9  Check = 9  // after a failed sync no ack until reopen; every injected error surfaces
+	K9  Check = 9  // after a failed sync no ack until reopen
 	K11 Check = 11 // damage is reported or refused: never served, never cut
 	K14 Check = 14 // retention deletes what the policy says and no more; Start is monotone
 	K15 Check = 15 // follow is ordered, unique, complete, resumable

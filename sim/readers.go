@@ -122,9 +122,13 @@ func (w *World) plan(r *reader) {
 // fetched carries out a fetch at the time it completes: files may have gone since it was planned.
 func (w *World) fetched(r *reader) {
 	f := r.fetch
+	failed := w.disk.Counts().Failed
 	err := w.store.Fetch(f, &r.handle)
 	if w.fs.Dead() {
 		return
+	}
+	if indexed := f.Pos == 0 && !f.NoIndex && f.From > f.Extent.Base; err == nil && !indexed && w.disk.Counts().Failed != failed {
+		w.fail("K9", "a read failed and its fetch succeeded")
 	}
 	r.fetch = nil
 	if w.Trace != nil {

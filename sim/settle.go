@@ -286,7 +286,7 @@ func (w *World) close() {
 
 // finish ends the run.
 func (w *World) finish() {
-	w.check.Finish(w.clock.mono, true)
+	w.check.Finish(w.clock.mono)
 	w.gone(true)
 	if v := w.check.Violation(); v != nil {
 		w.fail(v.Check.String(), v.Error())

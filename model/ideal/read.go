@@ -86,5 +86,5 @@ func (l *Log) finish() {
 		l.c.ReaderDone(l.tick(), int32(i))
 	}
 	l.audit()
-	l.c.Finish(l.tick(), true)
+	l.c.Finish(l.tick())
 }
