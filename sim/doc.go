@@ -24,7 +24,9 @@
 // effects. An effect's steps (a write, a sync) are events of their own, at drawn latencies; a step
 // takes place either when it is issued or when it completes, and its completion is always later:
 // so a sync may or may not cover what is written beside it, and a crash in between finds it done or
-// not. A crash lets the effects in flight go on for a drawn number of file-system calls, then ends
+// not. The timer's sync may also complete later and cover what lay there when it was issued, except
+// what was written again since. Nothing is named or removed beside a sync of the directory, which
+// the core excludes and the world judges. A crash lets the effects in flight go on for a drawn number of file-system calls, then ends
 // the process (and the machine, if it is a power loss); the next life opens what is left, often to
 // die in recovery. At the end all faults are over, and within bounded virtual time everything has to
 // resolve: readers see the whole log, retention has done its work, the log closes cleanly.
@@ -33,7 +35,8 @@
 //
 // Package model judges what clients see: K1-K9, K11, K14-K17, K23. The world judges the rest:
 //
-//	K9          a call that was made to fail fails the effect that made it (lanes.go)
+//	K1          no frontier is ahead of what a sync covered (settle.go)
+//	K9          a call that failed fails its effect, and the log acts on it (lanes.go, readers.go)
 //	K10         a second recovery has nothing to do and keeps the same (check.go)
 //	K18         the same schedule has the same hash over all events and answers (Result.Hash)
 //	K19         liveness: everything resolves once the faults are over (settle.go)
