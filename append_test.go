@@ -2,7 +2,9 @@ package varve_test
 
 import (
 	"context"
+	"errors"
 	"math"
+	"os"
 	"testing"
 	"time"
 
@@ -61,5 +63,30 @@ func TestTimesOutOfRange(t *testing.T) {
 		if p, err := l.OffsetAt(t.Context(), tt.at); err != nil || p.Offset != tt.offset {
 			t.Errorf("offset at %v: %d, want %d, %v", tt.at, p.Offset, tt.offset, err)
 		}
+	}
+}
+
+// A payload that was accepted as it is and is no records names the file that it is in.
+func TestMalformedPayloadIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, varve.Options{})
+	mustAppend(t, l, 0)
+	b := varve.EncodeRecords(nil, rec(1))
+	b.Records = 5
+	p, err := l.AppendBatch(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var damage *varve.CorruptError
+	for _, err = range l.Records(t.Context(), varve.Position{Offset: 1}) {
+	}
+	if !errors.As(err, &damage) {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir + "/" + damage.Name()); err != nil || damage.Offset != 2 || damage.End != 6 {
+		t.Fatalf("%v: %v", damage, err)
 	}
 }

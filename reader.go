@@ -191,10 +191,18 @@ func (r *Reader) record(rec *Record) (bool, error) {
 
 // malformed is the error of a payload whose checksum is right and whose content is not.
 func (r *Reader) malformed(expected, found string) error {
-	return &CorruptError{
-		Segment: r.batch.Segment, Base: -1, Pos: r.batch.Pos, Offset: r.next, End: r.batch.End(),
+	d := &CorruptError{
+		Segment: r.batch.Segment, Base: r.batch.Base, Pos: r.batch.Pos, Offset: r.next, End: r.batch.End(),
 		Expected: expected, Found: found,
 	}
+	if _, v, err := r.source.look(); err == nil { // the file's name begins with its base offset
+		for i := range v.Extents {
+			if x := &v.Extents[i]; x.Segment == d.Segment {
+				d.Base = x.Base
+			}
+		}
+	}
+	return d
 }
 
 // records yields records up to an offset, or for ever.
