@@ -231,13 +231,12 @@ func (w *World) fill(id model.OpID, bytes int64, content Content) {
 		return
 	}
 	pattern := (uint64(id)<<16 + 8) * golden
-	for at := 8; at+8 <= len(b); at += 8 {
-		word := pattern | 0x0101010101010101
-		if content == ContentMixed && at>>9&1 == 1 {
-			word = 0
-		}
-		binary.LittleEndian.PutUint64(b[at:], word)
+	for rest := b[8:]; len(rest) >= 8; rest = rest[8:] {
+		binary.LittleEndian.PutUint64(rest, pattern|0x0101010101010101)
 		pattern += 8 * (golden & (1<<61 - 1)) // modulo 2^64
+	}
+	for at := 512; content == ContentMixed && at < len(b); at += 1024 {
+		clear(b[at:min(at+512, len(b))])
 	}
 }
 

@@ -45,6 +45,8 @@ type expander struct {
 	gap     int64 // typical time between operations
 	deaths  int64 // still to come
 	hurting bool
+	failing bool  // some call may fail
+	aiming  bool  // the profile arms single failures
 	lull    int64 // operations until the clients pause, so that a process that died is back
 	reads   int64 // weight of operations that are not appends, in 256
 }
@@ -171,6 +173,7 @@ func (x *expander) rates() {
 		default:
 			h.Rates[op] = level / 8
 		}
+		x.failing = x.failing || h.Rates[op] != 0
 	}
 }
 
@@ -235,6 +238,7 @@ func (x *expander) timeline() {
 	if h.Profile == Quiet || h.Profile == Again {
 		x.deaths = max(2, x.deaths)
 	}
+	x.aiming = aimed(h.Profile)
 	x.at = x.openTime()
 	for left := x.ops; left > 0; left-- {
 		x.world(left)
@@ -319,9 +323,9 @@ func (x *expander) append(client uint8) {
 // world draws what happens to the process besides dying.
 func (x *expander) world(left int64) {
 	h := &x.s.Header
-	if left == x.ops && x.failing() && x.percent(80) {
+	if left == x.ops && x.failing && x.percent(80) {
 		x.hurt(true)
-	} else if x.failing() && x.percent(4) {
+	} else if x.failing && x.percent(4) {
 		x.hurt(!x.hurting)
 	}
 	if x.on(SwBack) && x.percent(8) {
@@ -346,16 +350,9 @@ func (x *expander) world(left int64) {
 		}
 		x.emit(Event{Kind: Slow, A: x.r.Below(3), B: long})
 	}
-	x.aim()
-}
-
-func (x *expander) failing() bool {
-	for _, rate := range x.s.Header.Rates {
-		if rate != 0 {
-			return true
-		}
+	if x.aiming {
+		x.aim()
 	}
-	return false
 }
 
 func (x *expander) hurt(on bool) {
@@ -379,6 +376,15 @@ func (x *expander) clock() {
 	x.emit(Event{Kind: Clock, A: how, B: by})
 }
 
+// aimed reports whether aim has anything to do.
+func aimed(p Profile) bool {
+	switch p {
+	case Swallow, Directory, Cut, Cache, Decay, Full:
+		return true
+	}
+	return false
+}
+
 // aim arms the single failures of the aimed profiles.
 func (x *expander) aim() {
 	r := &x.r
@@ -389,7 +395,7 @@ func (x *expander) aim() {
 	}
 	syncs := [...]faultfs.Fault{faultfs.D17Clean, faultfs.D17Revert, faultfs.D17Next, faultfs.D17ReadOnly}
 	writes := [...]faultfs.Fault{faultfs.D11Short, faultfs.D12Applied, faultfs.D15Error, faultfs.D13Short}
-	switch x.s.Header.Profile {
+	switch x.s.Header.Profile { // those of aimed
 	case Swallow:
 		shot(3, syncs[r.Below(3)], faultfs.OpSync, r.Below(4))
 	case Directory:

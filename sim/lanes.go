@@ -93,6 +93,9 @@ func (w *World) launch(lane core.Lane) {
 // range that is being zero-filled.
 func (w *World) exclusive(lane core.Lane) {
 	f := &w.flights[lane]
+	if !f.sync && f.traits&(syncsDir|isCommit|isPrepare) == 0 { // nothing that could meet another
+		return
+	}
 	for i := range w.flights {
 		other := &w.flights[i]
 		if core.Lane(i) == lane || other.effect == nil {

@@ -149,12 +149,15 @@ func (b *FooterBuilder) appendTrailer(dst []byte, pos int64) []byte {
 // sidecar index (sidecar). It is ok only if the checksum verifies under the log and the segment id,
 // and if the parts of the footer fill the file exactly.
 func ReadTrailer(src []byte, size int64, log LogID, id ID, sidecar bool) (f Footer, l Layout, ok bool) {
+	return readTrailer(src, size, PlacementSeed(log, id), id, sidecar)
+}
+
+func readTrailer(src []byte, size int64, placement uint32, id ID, sidecar bool) (f Footer, l Layout, ok bool) {
 	if len(src) < TrailerBytes || size < TrailerBytes {
 		return f, l, false
 	}
 	le := binary.LittleEndian
 	src = src[len(src)-TrailerBytes:]
-	placement := PlacementSeed(log, id)
 	if string(src[:8]) != trailerMagic || le.Uint16(src[8:]) != FormatVersion ||
 		le.Uint16(src[10:]) != 0 || le.Uint32(src[120:]) != 0 ||
 		le.Uint32(src[trailerCRCPos:]) != crc32.Update(placement, castagnoli, src[:trailerCRCPos]) {

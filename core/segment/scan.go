@@ -33,6 +33,7 @@ type Scanner struct {
 	info      *FileInfo
 	own       FileInfo // for Start
 	placement uint32   // seeds
+	logID     LogID    // of identity
 	identity  uint32
 	headerCRC uint32
 	sector    int64
@@ -106,7 +107,9 @@ func (s *Scanner) open(f *ScanFile, info *FileInfo, ahead int64) error {
 	s.w.reset(f.Source, f.Bytes)
 	s.producers.reset()
 	s.footer, s.headerCRC, s.state, s.begun, s.after = -1, 0, scanDone, false, 0
-	s.identity = IdentitySeed(f.LogID)
+	if s.identity == 0 || s.logID != f.LogID {
+		s.logID, s.identity = f.LogID, IdentitySeed(f.LogID)
+	}
 	s.placement = PlacementSeedOf(s.identity, f.ID)
 	if err := s.readHeader(ahead); err != nil {
 		return err
@@ -184,7 +187,7 @@ func (s *Scanner) takeFooter(w *window, sidecar bool) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	ft, l, ok := ReadTrailer(b, size, f.LogID, f.ID, sidecar)
+	ft, l, ok := readTrailer(b, size, s.placement, f.ID, sidecar)
 	if !ok || !s.agrees(&ft, &l) {
 		return false, nil
 	}
