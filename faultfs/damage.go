@@ -70,7 +70,8 @@ func (d *Disk) FailWriteBack(r *Rand) bool {
 			continue
 		}
 		n.scatter(r, becomesGhost)
-		n.fail(d.inject(D17WriteBack, ErrIO))
+		d.strike(D17WriteBack)
+		n.fail(ErrIO)
 		return true
 	}
 	return false

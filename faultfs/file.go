@@ -292,7 +292,7 @@ func (h *File) sync(fault Fault) error {
 		d.readOnly = true
 		n.fail(d.inject(fault, ErrIO))
 	case D9Lie:
-		if n.scatter(&d.rand, becomesGhost) > 0 {
+		if n.scatter(&d.rand, becomesGhost) {
 			d.mark(fault)
 		}
 	case D8Misdirect:

@@ -246,10 +246,9 @@ func (n *inode) cut(size int64) {
 	n.hi = size
 }
 
-// scatter writes a random part of what flush would write, and gives the rest a fate. It returns
-// how many sectors were not written.
-func (n *inode) scatter(r *Rand, rest fate) int {
-	left := 0
+// scatter writes a random part of what flush would write, and gives the rest a fate. It reports
+// whether anything was not written: a sector, or the size alone.
+func (n *inode) scatter(r *Rand, rest fate) (left bool) {
 	for w := n.dirtyLo; w < n.dirtyHi; w++ {
 		m := n.covered(w)
 		if m == 0 {
@@ -264,9 +263,9 @@ func (n *inode) scatter(r *Rand, rest fate) int {
 				copy(d, k)
 			case rest == reverts:
 				copy(k, d)
-				left++
+				left = true
 			default:
-				left++
+				left = true
 			}
 		}
 		switch lost := m &^ keep; rest {
@@ -284,21 +283,21 @@ func (n *inode) scatter(r *Rand, rest fate) int {
 		clear(n.k[n.sizeK:n.hi]) // old bytes beyond the size are not seen
 	}
 	n.narrow()
-	n.scatterSize(r, rest)
-	return left
+	return n.scatterSize(r, rest) || left
 }
 
-// scatterSize makes the size durable, or not.
-func (n *inode) scatterSize(r *Rand, rest fate) {
-	if n.sizeGhost || n.sizeK == n.sizeD {
-		return
-	}
+// scatterSize makes the size durable, or not: then it reports true.
+func (n *inode) scatterSize(r *Rand, rest fate) (left bool) {
 	switch {
+	case n.sizeGhost || n.sizeK == n.sizeD:
+		return false
 	case r.Next()&1 == 0:
 		n.sizeD = n.sizeK
+		return false
 	case rest != staysDirty:
 		n.sizeGhost = true
 	}
+	return true
 }
 
 // mask draws a set of sectors: all, none, a prefix, or each by a coin.

@@ -226,6 +226,19 @@ func TestLyingSync(t *testing.T) {
 		}
 		break
 	}
+	for seed := range uint64(50) { // a lie about the size alone is a lie
+		fs := ready(t, d, 0)
+		d.Seed(seed)
+		f := durable(t, fs, "a", fill(1, 512))
+		write(t, f, fill(2, 100), 512)
+		d.FailNext(OpSync, D9Lie)
+		must(t, f.Sync())
+		lied := d.Marks().Has(D9Lie)
+		lose(d)
+		if whole := bytes.Equal(image(d, "a").Kernel, append(fill(1, 512), fill(2, 100)...)); whole == lied {
+			t.Fatalf("seed %d: marked as a lie: %v, and what was synced is there: %v", seed, lied, whole)
+		}
+	}
 	fs := ready(t, d, 0)
 	mustOpen(t, fs, "a", disk.Create)
 	d.FailNext(OpSyncDir, D9Lie)
