@@ -183,6 +183,16 @@ func (f *PlanFile) run(o Offset) (end Offset, ok bool) {
 	return 0, false
 }
 
+// runBegins reports whether the first batch of a run has this offset.
+func (f *PlanFile) runBegins(o Offset) bool {
+	for i := range f.Info.Runs {
+		if f.Info.Runs[i].First == o {
+			return true
+		}
+	}
+	return false
+}
+
 // batches reports whether any batch of the file verifies.
 func (f *PlanFile) batches() bool {
 	return len(f.Info.Runs) > 0 || f.quick() && f.Info.Footer.End > f.Info.Footer.Base

@@ -226,10 +226,12 @@ func (r *reconciler) pick(o Offset, epoch Epoch) (at int, end Offset) {
 	return best, min(end, limit)
 }
 
+// extend serves [first, end) from a file. A run of batches that begins at first is an extent of its
+// own even where the offsets go on: a break lies before it, and a rescue copies one run.
 func (r *reconciler) extend(at int, epoch Epoch, first, end Offset) {
 	p := r.p
 	f := &p.Files[at]
-	if n := len(p.Extents); n > 0 {
+	if n := len(p.Extents); n > 0 && !f.runBegins(first) {
 		if x := &p.Extents[n-1]; x.Segment == f.Entry.ID && x.End == first && x.Damage == segment.BreakNone {
 			x.End = end
 			return

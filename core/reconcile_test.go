@@ -230,6 +230,8 @@ func TestVerdictsAtTheEnd(t *testing.T) {
 			want: want{records: 3, marks: []core.Mark{core.MarkTornChecksum}, absent: []core.Mark{core.MarkRefusedChecksum}}},
 		{name: "payload flipped, file written under periodic", img: period.flipped(name, tight.pos+700), cfg: periodic,
 			want: want{records: 3, gone: []string{name}, marks: []core.Mark{core.MarkTornChecksum, core.MarkSuperseded}, absent: []core.Mark{core.MarkRefusedChecksum}}},
+		{name: "the last batch lies behind a break, above evidence", img: behindBreak(period, name, tight), cfg: periodic,
+			want: want{records: 4, gone: []string{name}, marks: []core.Mark{core.MarkRescue, core.MarkSuperseded}, absent: []core.Mark{core.MarkReplan}}},
 		{name: "the whole batch is there", img: img,
 			want: want{records: 4, marks: []core.Mark{core.MarkRescue, core.MarkFooterDerived, core.MarkSidecarSaved}}},
 		{name: "damage below evidence, in a payload", img: img.flipped(name, inner.pos+700),
@@ -247,6 +249,16 @@ func TestVerdictsAtTheEnd(t *testing.T) {
 	for i := range rows {
 		t.Run(rows[i].name, rows[i].check)
 	}
+}
+
+// behindBreak moves a batch to the next but one sector boundary, over bytes that are no batch.
+func behindBreak(m image, name string, p place) image {
+	return m.edited(name, func(b []byte) []byte {
+		raw := append([]byte(nil), b[p.pos:p.end]...)
+		b[p.pos+20] ^= 1
+		at := (p.end + 1023) / 512 * 512
+		return append(append(b[:p.end:p.end], make([]byte, at-p.end)...), raw...)
+	})
 }
 
 func TestLostSuffix(t *testing.T) {
