@@ -51,6 +51,7 @@ func (s *streams) note(format string, args ...any) { fmt.Fprintf(s.err, format+"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the first signal ends the work in good order, a second one the process
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
