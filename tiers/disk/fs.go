@@ -41,7 +41,8 @@ type File interface {
 	// WriteAt writes the buffers one after the other at off, as one write. It returns the bytes
 	// written; fewer than the sum of the lengths only with an error.
 	WriteAt(bufs [][]byte, off int64) (int, error)
-	// WriteZeros writes n zero bytes at off and starts, but does not await, their write-back.
+	// WriteZeros writes n zero bytes at off and starts their write-back, of which it awaits no more
+	// than keeps a Sync beside it short.
 	WriteZeros(off, n int64) error
 	// Truncate sets the size.
 	Truncate(size int64) error

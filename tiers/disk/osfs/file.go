@@ -228,11 +228,14 @@ func (f *File) WriteZeros(off, n int64) error {
 		if err != nil {
 			return f.done("write zeros", err)
 		}
-		done += int64(m)
-	}
-	if n > 0 {
-		// A hint only: file systems that do not know it write back later, or at the next sync.
-		_ = unix.SyncFileRange(f.fd, off, n, unix.SYNC_FILE_RANGE_WRITE)
+		// A sync of the file meanwhile waits for what is being written back: that is one piece, not
+		// all of them. A hint only: file systems that do not know it write back later, or at the
+		// next sync.
+		flags := unix.SYNC_FILE_RANGE_WRITE
+		if done += int64(m); done < n {
+			flags |= unix.SYNC_FILE_RANGE_WAIT_AFTER
+		}
+		_ = unix.SyncFileRange(f.fd, off+done-int64(m), int64(m), flags)
 	}
 	return f.done("write zeros", nil)
 }
