@@ -47,6 +47,7 @@
 //	K25         without damage no open is refused (lives.go)
 //	sector      no write touches a sector with records that were claimed durable (lanes.go)
 //	exclusion   one sync of a file or of the directory at a time; no commit where zeros are written
+//	X3          completions that arrive one life late change nothing (late.go)
 //	disk, D21   what the simulated disk itself sees; two holders of one lock
 //	config      configurations that cannot work are refused with no effect
 //	assert      an invariant of the core or the store, which they panic on

@@ -84,6 +84,7 @@ func (w *World) start() {
 	if err := w.log.Reopen(cfg, w.clock.now()); err != nil {
 		w.fail("config", err.Error())
 	}
+	w.planLate()
 }
 
 // noLock ends a life that did not get as far as the log.
@@ -345,6 +346,7 @@ func (w *World) gone(orderly bool) {
 		w.fail("K20", "files are still open after a close")
 	}
 	w.fs.Kill()
+	w.keepLate()
 	w.flights = [core.LaneCount]flight{}
 	p.up, p.opened = false, false
 }
@@ -393,7 +395,9 @@ func (w *World) die(how Death) {
 	if w.Trace != nil {
 		w.say("CRASH: %s", deathNames[how])
 	}
-	w.stale()
+	for i := range w.flights {
+		w.syncFailed(&w.flights[i])
+	}
 	inOpen := !p.opened && w.log.Phase() != core.Closed
 	if inOpen {
 		w.res.Marks.add(MarkRecoveryCrash)
@@ -456,17 +460,6 @@ func (w *World) powerWhileDown() {
 	w.wildDamage()
 	if w.rng.Chance(16384) {
 		w.decodeImages()
-	}
-}
-
-// stale delivers a completion of the life before: by the very pointer, to a log that is dead. It
-// must not matter, and cannot reach the living one.
-func (w *World) stale() {
-	for i := range w.flights {
-		if f := &w.flights[i]; f.effect != nil {
-			w.res.Marks.add(MarkStale)
-			w.syncFailed(f)
-		}
 	}
 }
 

@@ -8,6 +8,7 @@ const (
 	wakeFetch             // a fetch: arg is the reader
 	wakeOpen              // the process starts
 	wakePower             // a power loss while the process is down
+	wakeLate              // completions of the life before arrive
 	wakeExit              // the operator ends a process that cannot go on
 	wakeTimer             // a timer of the log is due: only looks
 )

@@ -43,7 +43,8 @@ type World struct {
 
 	store *disk.Store
 	log   *core.Log
-	dead  *core.Log // the life before, whose stale completions must not matter
+	dead  *core.Log // of the life before
+	late  [core.LaneCount]late
 	view  core.View
 
 	check    *model.Checker
@@ -133,7 +134,7 @@ func (w *World) reset(s *Schedule) {
 	w.rng.Seed(sub(s.Header.Seed, 4))
 	w.queue.reset()
 	w.event, w.shift, w.hashes = 0, 0, w.hashes[:0]
-	w.slow = [core.LaneCount]int64{}
+	w.slow, w.late = [core.LaneCount]int64{}, [core.LaneCount]late{}
 	w.stage, w.process = stageSafety, process{}
 	for i := range w.readers {
 		w.readers[i].forget()
@@ -258,6 +259,11 @@ func (w *World) wake(e entry) {
 		w.start()
 	case wakePower:
 		w.powerWhileDown()
+	case wakeLate:
+		w.ask = 0
+		if w.process.up {
+			w.completeLate()
+		}
 	case wakeExit:
 		w.exit()
 		w.ask = askAll
