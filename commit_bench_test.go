@@ -178,6 +178,26 @@ func BenchmarkAppendAsync(b *testing.B) {
 	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(b.N), "allocs/record")
 }
 
+// BenchmarkRawGrow is the ceiling of BenchmarkMiBBatches: write and fdatasync of a growing file.
+func BenchmarkRawGrow(b *testing.B) {
+	f, err := os.Create(b.TempDir() + "/raw")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	buf := make([]byte, 1<<20)
+	b.SetBytes(1 << 20)
+	b.ResetTimer()
+	for range b.N {
+		if _, err := f.Write(buf); err != nil {
+			b.Fatal(err)
+		}
+		if err := unix.Fdatasync(int(f.Fd())); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkMiBBatches: on_commit, against the bandwidth of a growing file (G6).
 func BenchmarkMiBBatches(b *testing.B) {
 	l := benchLog(b, varve.Options{NoPreallocate: true})
