@@ -16,7 +16,10 @@ func (f *FS) split(name string) (x *dir, plain string, n *inode, err error) {
 		at, name = dirQuarantine, name[len(prefix):]
 	}
 	x = &f.d.dirs[at]
-	if n = x.get(name); n == nil && !validName(name) { // a name that is in use was found valid once
+	if n = x.get(name); n != nil { // then the directory is there, and the name was found valid once
+		return x, name, n, nil
+	}
+	if !validName(name) {
 		return nil, "", nil, errName
 	}
 	if err := f.d.missing(at); err != nil {

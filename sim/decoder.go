@@ -97,32 +97,33 @@ func (d *decoder) byName(name string, sector int64) (f decodedFile, ok bool) {
 }
 
 // batch reads the batch at pos. It reports false if none verifies there, headers and payload.
-func (d *decoder) batch(f *decodedFile, b []byte, pos int64) (x decoded, chain, crc uint32, ok bool) {
+func (d *decoder) batch(f *decodedFile, b []byte, pos int64, x *decoded) (chain, crc uint32, ok bool) {
 	le := binary.LittleEndian
 	if pos+placementBytes+identityBytes > int64(len(b)) || string(b[pos:pos+4]) != "VRVB" {
-		return x, 0, 0, false
+		return 0, 0, false
 	}
 	p, i := b[pos:pos+placementBytes], b[pos+placementBytes:pos+placementBytes+identityBytes]
 	crc = le.Uint32(p[36:])
 	if crc32.Update(f.seed, castagnoli, p[:36]) != crc ||
 		crc32.Update(d.identity, castagnoli, i[:68]) != le.Uint32(i[68:]) ||
 		le.Uint32(p[32:]) != le.Uint32(i[68:]) || le.Uint64(p[8:]) != f.id {
-		return x, 0, 0, false
+		return 0, 0, false
 	}
 	size := int64(le.Uint32(i))
 	at := pos + placementBytes + identityBytes
 	if size > int64(len(b))-at {
-		return x, 0, 0, false
+		return 0, 0, false
 	}
 	payload := b[at : at+size]
 	if crc32.Checksum(payload, castagnoli) != le.Uint32(i[60:]) {
-		return x, 0, 0, false
+		return 0, 0, false
 	}
 	base := int64(le.Uint64(i[16:]))
-	return decoded{
+	*x = decoded{
 		base: base, end: base + int64(le.Uint32(i[8:])), epoch: le.Uint32(i[12:]), segment: f.id,
 		commit: le.Uint64(p[16:]), frontier: int64(le.Uint64(p[24:])), pos: pos, payload: payload,
-	}, le.Uint32(p[4:]), crc, true
+	}
+	return le.Uint32(p[4:]), crc, true
 }
 
 // walk goes through the batches of a file that follow each other: chain, offsets, epoch, commit
@@ -139,9 +140,10 @@ type walk struct {
 }
 
 func (w *walk) next() bool {
-	x, prev, crc, ok := w.d.batch(&w.f, w.b, w.pos)
+	var x decoded
+	prev, crc, ok := w.d.batch(&w.f, w.b, w.pos, &x)
 	if next := (w.pos + w.f.sector - 1) &^ (w.f.sector - 1); !ok && next != w.pos {
-		x, prev, crc, ok = w.d.batch(&w.f, w.b, next)
+		prev, crc, ok = w.d.batch(&w.f, w.b, next, &x)
 	}
 	if w.f.loose && ok {
 		w.f.loose, w.f.epoch, w.chain = false, x.epoch, prev
@@ -158,7 +160,8 @@ func (w *walk) next() bool {
 // begin inside a sector cannot be found behind damage.
 func (w *walk) resync() bool {
 	for pos := (w.pos + w.f.sector) &^ (w.f.sector - 1); pos < int64(len(w.b)); pos += w.f.sector {
-		if x, _, crc, ok := w.d.batch(&w.f, w.b, pos); ok && x.base >= w.base {
+		var x decoded
+		if _, crc, ok := w.d.batch(&w.f, w.b, pos, &x); ok && x.base >= w.base {
 			w.x, w.base, w.chain, w.commit = x, x.end, crc, x.commit
 			w.pos = pos + placementBytes + identityBytes + int64(len(x.payload))
 			return true

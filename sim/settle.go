@@ -77,7 +77,7 @@ func (w *World) retention() {
 // startMoved tells the checker of a new Start, before the files below it go.
 func (w *World) startMoved() {
 	p, l := &w.process, w.log
-	if !w.serving() {
+	if l.Start() == p.start && l.ViewVersion() == w.view.Version || !w.serving() {
 		return
 	}
 	if l.Start() != p.start {

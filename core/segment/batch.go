@@ -128,6 +128,12 @@ func ReadBatchHeader(src []byte, placementSeed, identitySeed uint32) (p Placemen
 	return p, i, placementCRC, ok
 }
 
+// WholeBatch reports whether src holds a batch whole, if one begins there.
+func WholeBatch(src []byte) bool {
+	return len(src) >= BatchHeaderBytes &&
+		int64(binary.LittleEndian.Uint32(src[PlacementBytes:])) <= int64(len(src)-BatchHeaderBytes)
+}
+
 // DecodeBatchHeader is ReadBatchHeader in place: a scan reads millions of headers.
 func DecodeBatchHeader(p *Placement, i *Identity, src []byte, placementSeed, identitySeed uint32) (placementCRC uint32, ok bool) {
 	le := binary.LittleEndian

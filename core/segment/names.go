@@ -67,13 +67,18 @@ func ParseName(name string) (base Offset, id ID, kind NameKind, ok bool) {
 		return 0, 0, 0, false
 	}
 	var v uint64
-	for i := 0; i < nameBaseDigits; i++ {
+	for i := 0; i < nameBaseDigits-1; i++ { // 19 digits do not overflow
 		d := uint64(name[i]) - '0'
-		if d > 9 || v > (math.MaxInt64-d)/10 {
+		if d > 9 {
 			return 0, 0, 0, false
 		}
 		v = v*10 + d
 	}
+	d := uint64(name[nameBaseDigits-1]) - '0'
+	if d > 9 || v > (math.MaxInt64-d)/10 {
+		return 0, 0, 0, false
+	}
+	v = v*10 + d
 	for i := nameBaseDigits + 1; i < nameStemBytes; i++ {
 		c := name[i]
 		switch {

@@ -162,7 +162,7 @@ func (h *Handle) read(dst []byte, pos int64, n int) (out []byte, eof bool, err e
 // complete reads the rest of the first batch, if it is longer than what was asked for. Its length
 // is believed only if its header verifies and the file is long enough.
 func (h *Handle) complete(f *core.Fetch) error {
-	if f.EOF {
+	if f.EOF || segment.WholeBatch(f.Buf) {
 		return nil
 	}
 	_, i, _, ok := segment.ReadBatchHeader(f.Buf, segment.PlacementSeed(f.LogID, f.Extent.Segment), segment.IdentitySeed(f.LogID))
