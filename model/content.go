@@ -44,7 +44,8 @@ func (c *Content) Hash() uint64 {
 }
 
 // ClientHash sums up what clients were told, append by append: two configurations that must give
-// one client history give one hash. Times and epochs are not in it.
+// one client history give one hash; so do what readers saw and the ends of the log. Times and epochs
+// are not in it.
 func (c *Checker) ClientHash() uint64 {
 	h := uint64(fnvOffset)
 	for i := 1; i < len(c.ops); i++ {
@@ -54,7 +55,7 @@ func (c *Checker) ClientHash() uint64 {
 			h = hash(h, uint64(p.first))
 		}
 	}
-	return hash(h, uint64(c.seen))
+	return hash(hash(hash(h, uint64(c.seen)), uint64(c.start)), uint64(c.End()))
 }
 
 const (

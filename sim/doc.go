@@ -38,6 +38,7 @@
 //	K1          no frontier is ahead of what a sync covered (settle.go)
 //	K9          a call that failed fails its effect, and the log acts on it (lanes.go, readers.go)
 //	K10         a second recovery has nothing to do and keeps the same (check.go)
+//	K17         the same calls give clients one history under other configurations (same.go)
 //	K18         the same schedule has the same hash over all events and answers (Result.Hash)
 //	K19         liveness: everything resolves once the faults are over (settle.go)
 //	K20         a clean close leaves nothing open, unfinished or to be recovered (check.go)

@@ -40,6 +40,7 @@ const (
 	MarkRot
 	MarkSecondPlan // K10 was judged
 	MarkRetained   // K14 was judged both ways
+	MarkSame       // K17 was judged over several configurations
 	markCount
 )
 
@@ -47,7 +48,7 @@ var markNames = [markCount]string{
 	"kill", "power", "pressure", "crash-in-recovery", "crash-in-recovery-twice", "slow", "hang",
 	"second-process", "clock-forward", "clock-back", "clock-freeze", "clock-skew", "config-changed",
 	"pause", "stale-completion", "bad-config", "open-failed", "open-refused", "poisoned", "closed",
-	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained",
+	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls",
 }
 
 // Marks is what a run, or many, reached: of the disk, the core and the simulator.

@@ -45,6 +45,8 @@ type World struct {
 	log   *core.Log
 	dead  *core.Log // of the life before
 	late  [core.LaneCount]late
+	calls Schedule // of same
+	spare []uint64 // hashes of same
 	view  core.View
 
 	check    *model.Checker
@@ -121,6 +123,9 @@ func (w *World) Run(s *Schedule) *Result {
 	w.run()
 	w.res.Hash = w.res.Hash ^ uint64(w.res.Events)
 	w.collectMarks()
+	if w.res.Violation == "" && sub(s.Header.Seed, 9)%sameEvery == 0 {
+		w.same(s)
+	}
 	return &w.res
 }
 
