@@ -44,6 +44,9 @@ func (c *appendCommand) Validate() error {
 	return generatable(c.Size, uint64(c.Count)) // of a new log; with what the log holds it is looked at again
 }
 
+// loadBytesMax bounds what writers of generated records hold in memory, all together.
+const loadBytesMax = 4 << 30
+
 func validateLoad(count int64, size, writers, batch int, maxBatch int64) error {
 	switch {
 	case count < 0:
@@ -56,6 +59,8 @@ func validateLoad(count int64, size, writers, batch int, maxBatch int64) error {
 		return fmt.Errorf("--batch %d: want 1 to 1048576", batch)
 	case int64(size)*int64(batch) > maxBatch:
 		return fmt.Errorf("--size %d times --batch %d is more than max_batch_bytes (%d)", size, batch, maxBatch)
+	case int64(size)*int64(batch)*int64(writers) > loadBytesMax: // at most 2^46
+		return fmt.Errorf("--size %d times --batch %d times --writers %d is more than 4 GiB of memory", size, batch, writers)
 	}
 	return nil
 }

@@ -183,3 +183,25 @@ func (p *pieces) Read(b []byte) (int, error) {
 	p.left -= n
 	return n, nil
 }
+
+// Nothing can follow on a log that recovery refuses: that is said, with exit code 3, and not waited for.
+func TestFollowOfADamagedEnd(t *testing.T) {
+	dir := damagedTail(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var out, errOut strings.Builder
+	code := run(ctx, []string{"log", "read", "--dir", dir, "--follow"}, strings.NewReader(""), &out, &errOut)
+	plain := varveRun(t, "", "log", "read", "--dir", dir)
+	if code != exitDamaged || ctx.Err() != nil || out.String() != plain.out || errOut.String() != plain.err {
+		t.Fatalf("exit %d, %s, want what a plain read says: %+v", code, errOut.String(), plain)
+	}
+}
+
+func TestLoadThatNeedsTooMuchMemory(t *testing.T) {
+	if err := validateLoad(1, 1_000_000, 60_000, 1, 16<<20); err == nil || !strings.Contains(err.Error(), "4 GiB") {
+		t.Error(err)
+	}
+	if err := validateLoad(1, 1<<20, 64, 16, 16<<20); err != nil {
+		t.Error(err)
+	}
+}

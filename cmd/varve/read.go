@@ -52,6 +52,9 @@ func (c *readCommand) Run(ctx context.Context, s *streams) error {
 	for {
 		began := time.Now()
 		err := c.pass(ctx, s.out, x, &p, &left, &unproven)
+		if err == nil && left != 0 && (!c.Follow || !x.Running) { // a running writer knows better than a look beside it
+			err = x.Refused
+		}
 		if err == nil && c.Follow && left != 0 {
 			err = s.out.Flush()
 		}
@@ -61,9 +64,6 @@ func (c *readCommand) Run(ctx context.Context, s *streams) error {
 			}
 			if c.Follow && errors.Is(err, context.Canceled) {
 				return nil // how following ends
-			}
-			if err == nil && left != 0 {
-				err = x.Refused
 			}
 			return readOn(err)
 		}
