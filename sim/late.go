@@ -8,6 +8,7 @@ import (
 
 // late is an effect that was in flight when its life ended.
 type late struct {
+	log    *core.Log // that issued it
 	effect core.Effect
 	err    error
 }
@@ -25,7 +26,7 @@ type late struct {
 // keepLate notes what is in flight as a process ends.
 func (w *World) keepLate() {
 	for i := range w.flights {
-		w.late[i] = late{w.flights[i].effect, w.flights[i].err}
+		w.late[i] = late{w.log, w.flights[i].effect, w.flights[i].err}
 	}
 }
 
@@ -51,6 +52,9 @@ func (w *World) completeLate() {
 			continue
 		}
 		w.late[i] = late{}
+		if l.log != w.dead { // opened again since: its effects are the new life's
+			continue
+		}
 		w.res.Marks.add(MarkStale)
 		if w.Trace != nil {
 			w.say("lane %d: a completion of the life before arrives: %v", i, l.err)
