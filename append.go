@@ -324,16 +324,35 @@ func (l *Log) AppendAsync(recs ...Record) (Pending, error) {
 }
 
 // AppendBatch appends an encoded batch, like AppendAsync. The payload must not change until the
-// outcome is known.
+// outcome is known. One of KindRecords that does not hold exactly the records it says is refused
+// with a *segment.RecordsError: nobody could read it.
 func (l *Log) AppendBatch(b Batch) (Pending, error) {
+	if b.Kind == KindRecords {
+		if err := checkRecords(b.Payload, b.Records); err != nil {
+			return Pending{}, fmt.Errorf("varve: batch refused: %w", err)
+		}
+	}
 	cb := core.Batch{
 		Payload: b.Payload, PayloadCRC: segment.PayloadCRC(b.Payload), Kind: b.Kind, Records: b.Records,
-		Producer: b.Producer,
+		Producer: core.NoProducer,
+	}
+	if b.Producer != nil {
+		cb.Producer = *b.Producer
 	}
 	if !b.MaxTime.IsZero() {
 		cb.MaxTime = nanos(b.MaxTime)
 	}
 	return l.appendAsync(l.now(), &cb, nil)
+}
+
+// checkRecords walks a payload of records.
+func checkRecords(payload []byte, records uint32) error {
+	var it segment.RecordIter
+	var r segment.Record
+	it.Reset(payload, records)
+	for it.Next(&r) {
+	}
+	return it.Err()
 }
 
 func (l *Log) appendAsync(now core.Now, b *core.Batch, buf *buffer) (Pending, error) {

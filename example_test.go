@@ -149,7 +149,7 @@ func ExampleLog_AppendBatch() {
 	defer log.Close(ctx)
 
 	batch := varve.EncodeRecords(nil, varve.Record{Value: []byte("payment 17")})
-	batch.Producer = varve.Producer{ID: 1, Epoch: 0, Sequence: 0}
+	batch.Producer = &varve.Producer{ID: 1, Epoch: 0, Sequence: 0}
 	send := func() (varve.Span, error) {
 		pending, err := log.AppendBatch(batch)
 		if err != nil {

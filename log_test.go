@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"varve"
+	"varve/core/segment"
 	"varve/tiers/disk"
 )
 
@@ -259,7 +260,7 @@ func TestTrimRollOffsetAt(t *testing.T) {
 func TestProducerDuplicates(t *testing.T) {
 	l := open(t, t.TempDir(), varve.Options{})
 	b := varve.EncodeRecords(nil, rec(0), rec(1))
-	b.Producer = varve.Producer{ID: 7, Epoch: 0, Sequence: 0}
+	b.Producer = &varve.Producer{ID: 7, Epoch: 0, Sequence: 0}
 	for range 2 {
 		p, err := l.AppendBatch(b)
 		if err != nil {
@@ -399,4 +400,31 @@ func descriptors(t *testing.T) int {
 		t.Skip("no /proc/self/fd to count descriptors in")
 	}
 	return len(entries)
+}
+
+// A batch that nobody could read is refused before it has an offset, and one without a producer is
+// never taken for a duplicate.
+func TestAppendBatchRefusesWhatNobodyCouldRead(t *testing.T) {
+	l := open(t, t.TempDir()+"/log", varve.Options{})
+	good := varve.EncodeRecords(nil, varve.Record{Value: []byte("a")}, varve.Record{Value: []byte("b")})
+	for _, bad := range []varve.Batch{
+		{Payload: good.Payload, Kind: varve.KindRecords, Records: 1},
+		{Payload: good.Payload, Kind: varve.KindRecords, Records: 3},
+		{Payload: good.Payload[:9], Kind: varve.KindRecords, Records: 2},
+		{Payload: nil, Kind: varve.KindRecords, Records: 1<<32 - 1},
+	} {
+		var malformed *segment.RecordsError
+		if _, err := l.AppendBatch(bad); !errors.As(err, &malformed) {
+			t.Fatalf("%d records in %d bytes: %v", bad.Records, len(bad.Payload), err)
+		}
+	}
+	for i := range 3 {
+		p, err := l.AppendBatch(varve.Batch{Payload: good.Payload, Kind: varve.KindRecords, Records: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if span, err := p.Wait(t.Context()); err != nil || span.First != int64(2*i) {
+			t.Fatalf("batch %d: %+v, %v", i, span, err)
+		}
+	}
 }

@@ -73,7 +73,7 @@ type Batch struct {
 	Kind     uint8     // KindRecords or KindKafka
 	Records  uint32    // at least 1
 	MaxTime  time.Time // greatest timestamp of the records
-	Producer Producer  // NoProducer unless idempotent
+	Producer *Producer // of an idempotent batch; nil: none
 }
 
 // Payload kinds.
@@ -88,7 +88,7 @@ func EncodeRecords(dst []byte, recs ...Record) Batch {
 	payload, maxTime := appendRecords(dst, recs, time.Now().UnixNano())
 	return Batch{
 		Payload: payload[start:], Kind: KindRecords, Records: uint32(len(recs)),
-		MaxTime: time.Unix(0, maxTime), Producer: NoProducer,
+		MaxTime: time.Unix(0, maxTime),
 	}
 }
 

@@ -22,7 +22,7 @@ func (l *Log) Trim(_ Now, before Offset) error {
 	if err := l.refuse(); err != nil {
 		return err
 	}
-	if before > l.committed || before < 0 {
+	if before > l.committed {
 		return ErrOutOfRange
 	}
 	if before > l.frontier {
