@@ -463,7 +463,7 @@ func (x *expander) how() Death {
 	switch x.s.Header.Profile {
 	case Cache:
 		return x.pick(DeathKillPressure, DeathKillPressurePower, DeathKillPower, DeathKill)
-	case Directory, Cut, Quiet:
+	case Directory, Cut, Quiet, Swallow:
 		return x.pick(DeathPower, DeathPower, DeathKillPower, DeathPowerPower, DeathKill)
 	}
 	if !x.on(SwPressure) {
