@@ -75,8 +75,10 @@ func TestCountsBetweenRolls(t *testing.T) {
 		}
 	}
 	c := r.disk.Counts()
-	for _, op := range []faultfs.Op{faultfs.OpCreate, faultfs.OpRemove, faultfs.OpRename, faultfs.OpTruncate,
-		faultfs.OpSyncDir, faultfs.OpMkdir, faultfs.OpOpen, faultfs.OpList} {
+	for _, op := range []faultfs.Op{
+		faultfs.OpCreate, faultfs.OpRemove, faultfs.OpRename, faultfs.OpTruncate,
+		faultfs.OpSyncDir, faultfs.OpMkdir, faultfs.OpOpen, faultfs.OpList,
+	} {
 		if c.Calls[op] != 0 {
 			t.Errorf("%v: %d", op, c.Calls[op])
 		}
@@ -220,8 +222,10 @@ func TestBytesARecord(t *testing.T) {
 		r.write(0, 1)
 		size := r.log.Stats().SegmentBytes
 		r.disk.ResetCounts()
-		b := core.Batch{Payload: payload, PayloadCRC: segment.PayloadCRC(payload), Kind: segment.KindRecords,
-			Records: uint32(records), MaxTime: maxTime, Producer: core.NoProducer}
+		b := core.Batch{
+			Payload: payload, PayloadCRC: segment.PayloadCRC(payload), Kind: segment.KindRecords,
+			Records: uint32(records), MaxTime: maxTime, Producer: core.NoProducer,
+		}
 		if _, err := r.log.Append(r.now, &b); err != nil {
 			t.Fatal(err)
 		}

@@ -21,41 +21,75 @@ func TestFates(t *testing.T) {
 	two := crashed(t, tableConfig(), 2, 20)
 	forgotten := two.with(segName(2, 2, 2), unfinished(t, nil).get(segName(2, 2, 2)).data)
 	rows := []row{
-		{name: "misnamed, other id", img: img.with(segName(0, 1, 9), first),
-			want: want{records: 6, moved: []string{segName(0, 1, 9)}, marks: []core.Mark{core.MarkQuarantine}}},
-		{name: "misnamed, other base", img: img.with(segName(3, 1, 1), first),
-			want: want{records: 6, moved: []string{segName(3, 1, 1)}, marks: []core.Mark{core.MarkQuarantine}}},
-		{name: "misnamed, lower base", img: img.with(segName(1, 1, 3), img.get(names[2]).data),
-			want: want{records: 6, moved: []string{segName(1, 1, 3)}, marks: []core.Mark{core.MarkQuarantine}}},
-		{name: "misnamed, lower base than what is rescued", img: open.with(segName(1, 1, 1), open.get(segName(0, 1, 1)).data),
-			want: want{records: 3, moved: []string{segName(1, 1, 1)}, marks: []core.Mark{core.MarkQuarantine, core.MarkRescue}}},
-		{name: "creation, 0 bytes", img: img.with(next, nil),
-			want: want{records: 6, gone: []string{next}, marks: []core.Mark{core.MarkUnfinished, core.MarkRemoved}}},
-		{name: "creation, header cut", img: img.with(next, header[:100]),
-			want: want{records: 6, gone: []string{next}, marks: []core.Mark{core.MarkUnfinished}}},
-		{name: "creation, header only", img: unfinished(t, nil),
-			want: want{records: 2, gone: []string{segName(2, 2, 2)}, marks: []core.Mark{core.MarkUnfinished}}},
-		{name: "creation, first batch torn", img: unfinished(t, []byte("VRVB and then nothing that verifies")),
-			want: want{records: 2, gone: []string{segName(2, 2, 2)}, marks: []core.Mark{core.MarkUnfinished, core.MarkTornTail}}},
-		{name: "creation by an epoch that the superblock forgot", img: forgotten,
-			want: want{records: 2, epoch: 3, gone: []string{segName(2, 2, 2)}, marks: []core.Mark{core.MarkUnfinished}}},
-		{name: "tmp files", img: img.with("super.0.tmp", header).with(next+".tmp", first),
-			want: want{records: 6, gone: []string{"super.0.tmp", next + ".tmp"}, marks: []core.Mark{core.MarkTmp}}},
-		{name: "orphaned sidecar", img: img.with(next[:len(next)-4]+".idx", first),
-			want: want{records: 6, gone: []string{next[:len(next)-4] + ".idx"}}},
-		{name: "below HotStart", img: leftover,
-			want: want{start: start, records: 6, gone: []string{names[0]}, marks: []core.Mark{core.MarkLeftover, core.MarkRemoved}}},
+		{
+			name: "misnamed, other id", img: img.with(segName(0, 1, 9), first),
+			want: want{records: 6, moved: []string{segName(0, 1, 9)}, marks: []core.Mark{core.MarkQuarantine}},
+		},
+		{
+			name: "misnamed, other base", img: img.with(segName(3, 1, 1), first),
+			want: want{records: 6, moved: []string{segName(3, 1, 1)}, marks: []core.Mark{core.MarkQuarantine}},
+		},
+		{
+			name: "misnamed, lower base", img: img.with(segName(1, 1, 3), img.get(names[2]).data),
+			want: want{records: 6, moved: []string{segName(1, 1, 3)}, marks: []core.Mark{core.MarkQuarantine}},
+		},
+		{
+			name: "misnamed, lower base than what is rescued", img: open.with(segName(1, 1, 1), open.get(segName(0, 1, 1)).data),
+			want: want{records: 3, moved: []string{segName(1, 1, 1)}, marks: []core.Mark{core.MarkQuarantine, core.MarkRescue}},
+		},
+		{
+			name: "creation, 0 bytes", img: img.with(next, nil),
+			want: want{records: 6, gone: []string{next}, marks: []core.Mark{core.MarkUnfinished, core.MarkRemoved}},
+		},
+		{
+			name: "creation, header cut", img: img.with(next, header[:100]),
+			want: want{records: 6, gone: []string{next}, marks: []core.Mark{core.MarkUnfinished}},
+		},
+		{
+			name: "creation, header only", img: unfinished(t, nil),
+			want: want{records: 2, gone: []string{segName(2, 2, 2)}, marks: []core.Mark{core.MarkUnfinished}},
+		},
+		{
+			name: "creation, first batch torn", img: unfinished(t, []byte("VRVB and then nothing that verifies")),
+			want: want{records: 2, gone: []string{segName(2, 2, 2)}, marks: []core.Mark{core.MarkUnfinished, core.MarkTornTail}},
+		},
+		{
+			name: "creation by an epoch that the superblock forgot", img: forgotten,
+			want: want{records: 2, epoch: 3, gone: []string{segName(2, 2, 2)}, marks: []core.Mark{core.MarkUnfinished}},
+		},
+		{
+			name: "tmp files", img: img.with("super.0.tmp", header).with(next+".tmp", first),
+			want: want{records: 6, gone: []string{"super.0.tmp", next + ".tmp"}, marks: []core.Mark{core.MarkTmp}},
+		},
+		{
+			name: "orphaned sidecar", img: img.with(next[:len(next)-4]+".idx", first),
+			want: want{records: 6, gone: []string{next[:len(next)-4] + ".idx"}},
+		},
+		{
+			name: "below HotStart", img: leftover,
+			want: want{start: start, records: 6, gone: []string{names[0]}, marks: []core.Mark{core.MarkLeftover, core.MarkRemoved}},
+		},
 		{name: "void by lineage", img: void, want: want{records: 5, marks: []core.Mark{core.MarkVoidFile}}},
-		{name: "superseded by the rescue of this open", img: whole,
-			want: want{records: 1, gone: []string{segName(0, 1, 1)}, marks: []core.Mark{core.MarkRescue, core.MarkSuperseded}}},
-		{name: "superseded by an earlier rescue", img: opened(t, whole).with(segName(0, 1, 1), whole.get(segName(0, 1, 1)).data),
-			want: want{records: 1, gone: []string{segName(0, 1, 1)}, marks: []core.Mark{core.MarkSuperseded}, absent: []core.Mark{core.MarkRescue}}},
-		{name: "served through its sidecar", img: opened(t, open),
-			want: want{records: 3, marks: []core.Mark{core.MarkSidecarUsed}, absent: []core.Mark{core.MarkRescue, core.MarkFooterDerived}}},
-		{name: "sidecar damaged", img: flipIndex(opened(t, open)),
-			want: want{records: 3, marks: []core.Mark{core.MarkFooterDerived, core.MarkSidecarSaved}, absent: []core.Mark{core.MarkSidecarUsed}}},
-		{name: "footer damaged", img: img.flipped(names[1], int64(len(img.get(names[1]).data))-20),
-			want: want{records: 6, marks: []core.Mark{core.MarkFooterDerived, core.MarkSidecarSaved}}},
+		{
+			name: "superseded by the rescue of this open", img: whole,
+			want: want{records: 1, gone: []string{segName(0, 1, 1)}, marks: []core.Mark{core.MarkRescue, core.MarkSuperseded}},
+		},
+		{
+			name: "superseded by an earlier rescue", img: opened(t, whole).with(segName(0, 1, 1), whole.get(segName(0, 1, 1)).data),
+			want: want{records: 1, gone: []string{segName(0, 1, 1)}, marks: []core.Mark{core.MarkSuperseded}, absent: []core.Mark{core.MarkRescue}},
+		},
+		{
+			name: "served through its sidecar", img: opened(t, open),
+			want: want{records: 3, marks: []core.Mark{core.MarkSidecarUsed}, absent: []core.Mark{core.MarkRescue, core.MarkFooterDerived}},
+		},
+		{
+			name: "sidecar damaged", img: flipIndex(opened(t, open)),
+			want: want{records: 3, marks: []core.Mark{core.MarkFooterDerived, core.MarkSidecarSaved}, absent: []core.Mark{core.MarkSidecarUsed}},
+		},
+		{
+			name: "footer damaged", img: img.flipped(names[1], int64(len(img.get(names[1]).data))-20),
+			want: want{records: 6, marks: []core.Mark{core.MarkFooterDerived, core.MarkSidecarSaved}},
+		},
 	}
 	for i := range rows {
 		t.Run(rows[i].name, rows[i].check)

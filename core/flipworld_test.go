@@ -45,8 +45,10 @@ const (
 	verdictCount
 )
 
-var verdictNames = [verdictCount]string{"all records", "all records, torn bytes behind them",
-	"all records, another way", "ends before the last commit", "reader's typed error", "open refused, typed error"}
+var verdictNames = [verdictCount]string{
+	"all records", "all records, torn bytes behind them",
+	"all records, another way", "ends before the last commit", "reader's typed error", "open refused, typed error",
+}
 
 type flipCounts [verdictCount]int
 
@@ -202,8 +204,10 @@ func (w *flipWorld) flip(name string, pos int64, bit uint8, p *place) (verdict, 
 // writes counts the calls that change anything.
 func writes(d *faultfs.Disk) (n uint64) {
 	c := d.Counts()
-	for _, op := range []faultfs.Op{faultfs.OpCreate, faultfs.OpWrite, faultfs.OpZero, faultfs.OpTruncate,
-		faultfs.OpSync, faultfs.OpSyncDir, faultfs.OpRename, faultfs.OpRemove, faultfs.OpMkdir} {
+	for _, op := range []faultfs.Op{
+		faultfs.OpCreate, faultfs.OpWrite, faultfs.OpZero, faultfs.OpTruncate,
+		faultfs.OpSync, faultfs.OpSyncDir, faultfs.OpRename, faultfs.OpRemove, faultfs.OpMkdir,
+	} {
 		n += c.Calls[op]
 	}
 	return n

@@ -330,17 +330,17 @@ func (r *rig) hostileLife(cfg core.Config, lied bool) error {
 	}
 	for i := range r.acked {
 		if err := r.acked[i].Err; err != nil {
-			return fmt.Errorf("append: %v", err)
+			return fmt.Errorf("append: %w", err)
 		}
 	}
 	if got, err := r.readUntil(end); err != nil || len(got) != int(l.End()-end) {
-		return fmt.Errorf("%d of %d new records can be read: %v", len(got), l.End()-end, err)
+		return fmt.Errorf("%d of %d new records can be read: %w", len(got), l.End()-end, err)
 	}
 	end = l.End()
 	l.Close(r.now)
 	r.pump()
 	if l.Phase() != core.Closed || l.Err() != nil {
-		return fmt.Errorf("close ends in %v: %v", l.Phase(), l.Err())
+		return fmt.Errorf("close ends in %v: %w", l.Phase(), l.Err())
 	}
 	r.kill()
 	cfg.Repair = false
@@ -349,7 +349,7 @@ func (r *rig) hostileLife(cfg core.Config, lied bool) error {
 		return nil
 	}
 	if l.Phase() != core.Ready || l.End() != end {
-		return fmt.Errorf("the second open ends in %v at %d, want %d: %v", l.Phase(), l.End(), end, l.Err())
+		return fmt.Errorf("the second open ends in %v at %d, want %d: %w", l.Phase(), l.End(), end, l.Err())
 	}
 	if !lied && !l.Plan().Empty() {
 		return fmt.Errorf("the second plan is not empty")

@@ -135,8 +135,10 @@ func TestNoSpaceDuringOpen(t *testing.T) {
 	for name, img := range worldsToOpen(t) {
 		t.Run(name, func(t *testing.T) {
 			waited, failed := 0, 0
-			for _, op := range []faultfs.Op{faultfs.OpCreate, faultfs.OpWrite, faultfs.OpRename, faultfs.OpSync,
-				faultfs.OpSyncDir, faultfs.OpMkdir} {
+			for _, op := range []faultfs.Op{
+				faultfs.OpCreate, faultfs.OpWrite, faultfs.OpRename, faultfs.OpSync,
+				faultfs.OpSyncDir, faultfs.OpMkdir,
+			} {
 				failEach(t, img, op, faultfs.D13NoSpace, func(t *testing.T, r *rig) {
 					switch r.log.Phase() {
 					case core.Recovering:
@@ -218,8 +220,10 @@ func TestOpenOnAFullDisk(t *testing.T) {
 
 // TestNewLogFaults: each call of a creation fails; nothing is left that hinders the next one.
 func TestNewLogFaults(t *testing.T) {
-	for _, op := range []faultfs.Op{faultfs.OpMkdir, faultfs.OpCreate, faultfs.OpWrite, faultfs.OpSync, faultfs.OpRename,
-		faultfs.OpSyncDir, faultfs.OpList} {
+	for _, op := range []faultfs.Op{
+		faultfs.OpMkdir, faultfs.OpCreate, faultfs.OpWrite, faultfs.OpSync, faultfs.OpRename,
+		faultfs.OpSyncDir, faultfs.OpList,
+	} {
 		for _, f := range []faultfs.Fault{faultfs.D13NoSpace, faultfs.D15Error, faultfs.D17Clean, faultfs.D22DirSync, faultfs.D14ReadOnce} {
 			if !faultfs.CallFaults(op).Has(f) {
 				continue

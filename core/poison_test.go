@@ -24,31 +24,49 @@ func TestPoison(t *testing.T) {
 		mark    core.Mark
 		pending error // what the append in do ends with; nil: it is acked, or there is none
 	}{
-		{name: "commit", op: faultfs.OpSync, suffix: ".seg", before: 3, do: func(r *rig) { r.append(3); r.pump() },
-			mark: core.MarkPoisonSync, pending: core.ErrUnknown},
-		{name: "new segment, file", op: faultfs.OpSync, suffix: ".seg", do: func(r *rig) { r.append(0); r.pump() },
-			mark: core.MarkPoisonDir, pending: core.ErrPoisoned},
-		{name: "new segment, directory", op: faultfs.OpSyncDir, do: func(r *rig) { r.append(0); r.pump() },
-			mark: core.MarkPoisonDir, pending: core.ErrPoisoned},
+		{
+			name: "commit", op: faultfs.OpSync, suffix: ".seg", before: 3, do: func(r *rig) { r.append(3); r.pump() },
+			mark: core.MarkPoisonSync, pending: core.ErrUnknown,
+		},
+		{
+			name: "new segment, file", op: faultfs.OpSync, suffix: ".seg", do: func(r *rig) { r.append(0); r.pump() },
+			mark: core.MarkPoisonDir, pending: core.ErrPoisoned,
+		},
+		{
+			name: "new segment, directory", op: faultfs.OpSyncDir, do: func(r *rig) { r.append(0); r.pump() },
+			mark: core.MarkPoisonDir, pending: core.ErrPoisoned,
+		},
 		{name: "seal", op: faultfs.OpSync, suffix: ".seg", before: 3, do: roll, mark: core.MarkPoisonSync},
-		{name: "superblock", op: faultfs.OpSync, suffix: "super.0", before: 3,
-			do: func(r *rig) { r.pass(1 << 30) }, mark: core.MarkPoisonDir},
-		{name: "timer", cfg: periodic, op: faultfs.OpSync, suffix: ".seg", before: 3,
-			do: func(r *rig) { r.pass(1 << 30) }, mark: core.MarkPoisonSync},
-		{name: "trim under periodic", cfg: periodic, op: faultfs.OpSync, suffix: ".seg", before: 3,
-			do: func(r *rig) { _ = r.log.Trim(r.now, 2); r.pump() }, mark: core.MarkPoisonSync},
-		{name: "roll-back", op: faultfs.OpSync, suffix: ".seg", before: 3,
+		{
+			name: "superblock", op: faultfs.OpSync, suffix: "super.0", before: 3,
+			do: func(r *rig) { r.pass(1 << 30) }, mark: core.MarkPoisonDir,
+		},
+		{
+			name: "timer", cfg: periodic, op: faultfs.OpSync, suffix: ".seg", before: 3,
+			do: func(r *rig) { r.pass(1 << 30) }, mark: core.MarkPoisonSync,
+		},
+		{
+			name: "trim under periodic", cfg: periodic, op: faultfs.OpSync, suffix: ".seg", before: 3,
+			do: func(r *rig) { _ = r.log.Trim(r.now, 2); r.pump() }, mark: core.MarkPoisonSync,
+		},
+		{
+			name: "roll-back", op: faultfs.OpSync, suffix: ".seg", before: 3,
 			do: func(r *rig) {
 				r.disk.Arm(faultfs.OpWrite, faultfs.D15Error, 0, ".seg")
 				r.append(3)
 				r.pump()
-			}, mark: core.MarkRollbackFailed, pending: core.ErrUnknown},
-		{name: "removal", cfg: func(c *core.Config) { c.SegmentBytes = 2048 }, op: faultfs.OpSyncDir, before: 6,
-			do: func(r *rig) { _ = r.log.Trim(r.now, 5); r.pump() }, mark: core.MarkPoisonDir},
+			}, mark: core.MarkRollbackFailed, pending: core.ErrUnknown,
+		},
+		{
+			name: "removal", cfg: func(c *core.Config) { c.SegmentBytes = 2048 }, op: faultfs.OpSyncDir, before: 6,
+			do: func(r *rig) { _ = r.log.Trim(r.now, 5); r.pump() }, mark: core.MarkPoisonDir,
+		},
 	}
 	for _, tt := range tests {
-		for _, fault := range []faultfs.Fault{faultfs.D17Clean, faultfs.D17Revert, faultfs.D17ReadOnly, faultfs.D13NoSpace,
-			faultfs.D12Applied, faultfs.D22DirSync} {
+		for _, fault := range []faultfs.Fault{
+			faultfs.D17Clean, faultfs.D17Revert, faultfs.D17ReadOnly, faultfs.D13NoSpace,
+			faultfs.D12Applied, faultfs.D22DirSync,
+		} {
 			if !faultfs.CallFaults(tt.op).Has(fault) {
 				continue
 			}
@@ -65,7 +83,7 @@ func TestPoison(t *testing.T) {
 					n := len(r.acked)
 					tt.do(r)
 					r.wantPoisoned(tt.mark, n, tt.pending)
-					r.wantAfterPoison(cfg, end, tt.pending == core.ErrUnknown)
+					r.wantAfterPoison(cfg, end, errors.Is(tt.pending, core.ErrUnknown))
 				})
 			}
 		}
@@ -146,8 +164,10 @@ func (r *rig) wantAfterPoison(cfg core.Config, end string, unknown bool) {
 // TestRollback: a write that fails, in part or whole, is undone before anyone hears of it. Its
 // records never appear, and their offsets are given again.
 func TestRollback(t *testing.T) {
-	for _, fault := range []faultfs.Fault{faultfs.D15Error, faultfs.D12Applied, faultfs.D11Short, faultfs.D11Interrupt,
-		faultfs.D13NoSpace, faultfs.D13Short} {
+	for _, fault := range []faultfs.Fault{
+		faultfs.D15Error, faultfs.D12Applied, faultfs.D11Short, faultfs.D11Interrupt,
+		faultfs.D13NoSpace, faultfs.D13Short,
+	} {
 		for _, mode := range []segment.SyncMode{segment.OnCommit, segment.Periodic} {
 			for _, end := range []string{"go on", "kill", "power"} {
 				t.Run(fault.String()+"/"+mode.String()+"/"+end, func(t *testing.T) { rollback(t, fault, mode, end) })

@@ -213,37 +213,67 @@ func TestVerdictsAtTheEnd(t *testing.T) {
 	period := crashed(t, cfg, 4, 1500)
 	tight := period.batches(t, name)[3] // without a sync nothing is rounded up
 	rows := []row{
-		{name: "first sector zero", img: zero(last.pos, 512),
-			want: want{records: 3, marks: []core.Mark{core.MarkTornTail}}},
-		{name: "middle sector zero", img: zero(last.pos+512, 512),
-			want: want{records: 3, marks: []core.Mark{core.MarkTornTail}}},
-		{name: "last sector zero", img: zero(last.pos+1536, last.end-last.pos-1536),
-			want: want{records: 3, marks: []core.Mark{core.MarkTornTail}, absent: []core.Mark{core.MarkRefusedChecksum}}},
-		{name: "all zero", img: zero(last.pos, last.end-last.pos),
-			want: want{records: 3, absent: []core.Mark{core.MarkTornTail}}},
-		{name: "header flipped", img: img.flipped(name, last.pos+20),
-			want: want{records: 3, marks: []core.Mark{core.MarkTornTail}}},
-		{name: "payload flipped, every sector written", img: img.flipped(name, last.pos+700),
-			want: want{corrupt: corruptAt(name, last.pos, 3), marks: []core.Mark{core.MarkRefusedChecksum}}},
-		{name: "payload flipped, repair_checksum_tail", img: img.flipped(name, last.pos+700),
+		{
+			name: "first sector zero", img: zero(last.pos, 512),
+			want: want{records: 3, marks: []core.Mark{core.MarkTornTail}},
+		},
+		{
+			name: "middle sector zero", img: zero(last.pos+512, 512),
+			want: want{records: 3, marks: []core.Mark{core.MarkTornTail}},
+		},
+		{
+			name: "last sector zero", img: zero(last.pos+1536, last.end-last.pos-1536),
+			want: want{records: 3, marks: []core.Mark{core.MarkTornTail}, absent: []core.Mark{core.MarkRefusedChecksum}},
+		},
+		{
+			name: "all zero", img: zero(last.pos, last.end-last.pos),
+			want: want{records: 3, absent: []core.Mark{core.MarkTornTail}},
+		},
+		{
+			name: "header flipped", img: img.flipped(name, last.pos+20),
+			want: want{records: 3, marks: []core.Mark{core.MarkTornTail}},
+		},
+		{
+			name: "payload flipped, every sector written", img: img.flipped(name, last.pos+700),
+			want: want{corrupt: corruptAt(name, last.pos, 3), marks: []core.Mark{core.MarkRefusedChecksum}},
+		},
+		{
+			name: "payload flipped, repair_checksum_tail", img: img.flipped(name, last.pos+700),
 			cfg:  func(c *core.Config) { c.RepairChecksumTail = true },
-			want: want{records: 3, marks: []core.Mark{core.MarkTornChecksum}, absent: []core.Mark{core.MarkRefusedChecksum}}},
-		{name: "payload flipped, file written under periodic", img: period.flipped(name, tight.pos+700), cfg: periodic,
-			want: want{records: 3, gone: []string{name}, marks: []core.Mark{core.MarkTornChecksum, core.MarkSuperseded}, absent: []core.Mark{core.MarkRefusedChecksum}}},
-		{name: "the last batch lies behind a break, above evidence", img: behindBreak(period, name, tight), cfg: periodic,
-			want: want{records: 4, gone: []string{name}, marks: []core.Mark{core.MarkRescue, core.MarkSuperseded}, absent: []core.Mark{core.MarkReplan}}},
-		{name: "the whole batch is there", img: img,
-			want: want{records: 4, marks: []core.Mark{core.MarkRescue, core.MarkFooterDerived, core.MarkSidecarSaved}}},
-		{name: "damage below evidence, in a payload", img: img.flipped(name, inner.pos+700),
-			want: want{corrupt: corruptAt(name, inner.pos, 1), marks: []core.Mark{core.MarkCorrupt, core.MarkEvidenceBehind}}},
-		{name: "damage below evidence, in a header", img: img.flipped(name, inner.pos+50),
-			want: want{corrupt: corruptAt(name, list[0].end, 1), marks: []core.Mark{core.MarkCorrupt, core.MarkEvidenceBehind}}},
-		{name: "damage right below evidence, behind it only a torn batch", img: img.flipped(name, list[2].pos+50).cut(name, last.pos+200),
-			want: want{corrupt: corruptAt(name, list[1].end, 2), marks: []core.Mark{core.MarkCorrupt}}},
-		{name: "header of the file flipped", img: img.flipped(name, 40),
-			want: want{records: 4, marks: []core.Mark{core.MarkHeaderByName}}},
-		{name: "header sector of the file zero", img: zero(0, 512),
-			want: want{records: 4, marks: []core.Mark{core.MarkHeaderByName}}},
+			want: want{records: 3, marks: []core.Mark{core.MarkTornChecksum}, absent: []core.Mark{core.MarkRefusedChecksum}},
+		},
+		{
+			name: "payload flipped, file written under periodic", img: period.flipped(name, tight.pos+700), cfg: periodic,
+			want: want{records: 3, gone: []string{name}, marks: []core.Mark{core.MarkTornChecksum, core.MarkSuperseded}, absent: []core.Mark{core.MarkRefusedChecksum}},
+		},
+		{
+			name: "the last batch lies behind a break, above evidence", img: behindBreak(period, name, tight), cfg: periodic,
+			want: want{records: 4, gone: []string{name}, marks: []core.Mark{core.MarkRescue, core.MarkSuperseded}, absent: []core.Mark{core.MarkReplan}},
+		},
+		{
+			name: "the whole batch is there", img: img,
+			want: want{records: 4, marks: []core.Mark{core.MarkRescue, core.MarkFooterDerived, core.MarkSidecarSaved}},
+		},
+		{
+			name: "damage below evidence, in a payload", img: img.flipped(name, inner.pos+700),
+			want: want{corrupt: corruptAt(name, inner.pos, 1), marks: []core.Mark{core.MarkCorrupt, core.MarkEvidenceBehind}},
+		},
+		{
+			name: "damage below evidence, in a header", img: img.flipped(name, inner.pos+50),
+			want: want{corrupt: corruptAt(name, list[0].end, 1), marks: []core.Mark{core.MarkCorrupt, core.MarkEvidenceBehind}},
+		},
+		{
+			name: "damage right below evidence, behind it only a torn batch", img: img.flipped(name, list[2].pos+50).cut(name, last.pos+200),
+			want: want{corrupt: corruptAt(name, list[1].end, 2), marks: []core.Mark{core.MarkCorrupt}},
+		},
+		{
+			name: "header of the file flipped", img: img.flipped(name, 40),
+			want: want{records: 4, marks: []core.Mark{core.MarkHeaderByName}},
+		},
+		{
+			name: "header sector of the file zero", img: zero(0, 512),
+			want: want{records: 4, marks: []core.Mark{core.MarkHeaderByName}},
+		},
 		{name: "padding flipped", img: img.flipped(name, inner.pos-10), want: want{records: 4}},
 	}
 	for i := range rows {
@@ -274,20 +304,34 @@ func TestLostSuffix(t *testing.T) {
 	sealed := rolled(t)
 	names := segments(sealed)
 	rows := []row{
-		{name: "cut at a batch", img: img.cut(name, list[3].pos),
-			want: want{lost: lostAt(3, 5, name, list[2].end), marks: []core.Mark{core.MarkLostSuffix}}},
-		{name: "cut inside a batch", img: img.cut(name, list[3].pos+30),
-			want: want{corrupt: corruptAt(name, list[2].end, 3), marks: []core.Mark{core.MarkCorrupt}}},
-		{name: "cut at the first batch", img: img.cut(name, list[0].pos),
-			want: want{lost: lostAt(0, 5, name, list[0].pos), marks: []core.Mark{core.MarkLostSuffix}}},
-		{name: "all segments missing", img: img.without(name),
-			want: want{lost: &core.LostSuffixError{End: 0, Evidence: 5}, marks: []core.Mark{core.MarkLostSuffix}}},
-		{name: "last segment missing", img: sealed.without(names[2]),
-			want: want{lost: lostAt(4, 6, names[1], sealed.batches(t, names[1])[1].end), marks: []core.Mark{core.MarkLostSuffix}}},
-		{name: "middle segment missing", img: sealed.without(names[1]),
-			want: want{corrupt: corruptAt(names[0], sealed.batches(t, names[0])[1].end, 2), marks: []core.Mark{core.MarkCorrupt, core.MarkEvidenceBehind}}},
-		{name: "first segment missing", img: sealed.without(names[0]),
-			want: want{corrupt: &core.CorruptError{Pos: -1}, marks: []core.Mark{core.MarkCorrupt}}},
+		{
+			name: "cut at a batch", img: img.cut(name, list[3].pos),
+			want: want{lost: lostAt(3, 5, name, list[2].end), marks: []core.Mark{core.MarkLostSuffix}},
+		},
+		{
+			name: "cut inside a batch", img: img.cut(name, list[3].pos+30),
+			want: want{corrupt: corruptAt(name, list[2].end, 3), marks: []core.Mark{core.MarkCorrupt}},
+		},
+		{
+			name: "cut at the first batch", img: img.cut(name, list[0].pos),
+			want: want{lost: lostAt(0, 5, name, list[0].pos), marks: []core.Mark{core.MarkLostSuffix}},
+		},
+		{
+			name: "all segments missing", img: img.without(name),
+			want: want{lost: &core.LostSuffixError{End: 0, Evidence: 5}, marks: []core.Mark{core.MarkLostSuffix}},
+		},
+		{
+			name: "last segment missing", img: sealed.without(names[2]),
+			want: want{lost: lostAt(4, 6, names[1], sealed.batches(t, names[1])[1].end), marks: []core.Mark{core.MarkLostSuffix}},
+		},
+		{
+			name: "middle segment missing", img: sealed.without(names[1]),
+			want: want{corrupt: corruptAt(names[0], sealed.batches(t, names[0])[1].end, 2), marks: []core.Mark{core.MarkCorrupt, core.MarkEvidenceBehind}},
+		},
+		{
+			name: "first segment missing", img: sealed.without(names[0]),
+			want: want{corrupt: &core.CorruptError{Pos: -1}, marks: []core.Mark{core.MarkCorrupt}},
+		},
 	}
 	for i := range rows {
 		t.Run(rows[i].name, rows[i].check)
@@ -315,33 +359,53 @@ func TestRefusals(t *testing.T) {
 	super := len(img.get("super.0").data)
 	used := func(b []byte) int { return int(b[12]) + int(b[13])<<8 }
 	rows := []row{
-		{name: "segment of another log", img: img.with(names[2], foreign.get(names[0]).data),
-			want: want{refused: names[2], marks: []core.Mark{core.MarkForeign}}},
-		{name: "slot of another log", img: img.with("super.1", foreign.get("super.1").data),
-			want: want{refused: "super.", marks: []core.Mark{core.MarkForeign}}},
-		{name: "segment of a newer version", img: img.edited(names[1], func(b []byte) []byte { return reseal(version(b), 128) }),
-			want: want{refused: names[1], marks: []core.Mark{core.MarkSuperNewer}}},
-		{name: "slot of a newer version", img: img.edited("super.1", func(b []byte) []byte { n := used(b); return reseal(version(b), n) }),
-			want: want{refused: "super.1", marks: []core.Mark{core.MarkSuperNewer}}},
-		{name: "no slot but segments", img: img.without("super.0", "super.1"),
-			want: want{refused: names[0], marks: []core.Mark{core.MarkSuperRefused}}},
-		{name: "both slots damaged", img: img.flipped("super.0", 30).flipped("super.1", 30),
-			want: want{refused: "super.0", marks: []core.Mark{core.MarkSuperRefused}}},
-		{name: "both slots empty", img: img.cut("super.0", 0).cut("super.1", 0),
-			want: want{refused: "super.0", marks: []core.Mark{core.MarkSuperRefused}}},
+		{
+			name: "segment of another log", img: img.with(names[2], foreign.get(names[0]).data),
+			want: want{refused: names[2], marks: []core.Mark{core.MarkForeign}},
+		},
+		{
+			name: "slot of another log", img: img.with("super.1", foreign.get("super.1").data),
+			want: want{refused: "super.", marks: []core.Mark{core.MarkForeign}},
+		},
+		{
+			name: "segment of a newer version", img: img.edited(names[1], func(b []byte) []byte { return reseal(version(b), 128) }),
+			want: want{refused: names[1], marks: []core.Mark{core.MarkSuperNewer}},
+		},
+		{
+			name: "slot of a newer version", img: img.edited("super.1", func(b []byte) []byte { n := used(b); return reseal(version(b), n) }),
+			want: want{refused: "super.1", marks: []core.Mark{core.MarkSuperNewer}},
+		},
+		{
+			name: "no slot but segments", img: img.without("super.0", "super.1"),
+			want: want{refused: names[0], marks: []core.Mark{core.MarkSuperRefused}},
+		},
+		{
+			name: "both slots damaged", img: img.flipped("super.0", 30).flipped("super.1", 30),
+			want: want{refused: "super.0", marks: []core.Mark{core.MarkSuperRefused}},
+		},
+		{
+			name: "both slots empty", img: img.cut("super.0", 0).cut("super.1", 0),
+			want: want{refused: "super.0", marks: []core.Mark{core.MarkSuperRefused}},
+		},
 		{name: "a directory of something else", img: image{{"notes.txt", []byte("hello")}}, want: want{refused: "directory"}},
-		{name: "superblock of an earlier life", img: later.with("super.0", ahead.get("super.0").data).with("super.1", ahead.get("super.1").data),
-			want: want{refused: segName(2, 2, 2), marks: []core.Mark{core.MarkEpochAhead}}},
-		{name: "slot larger than any", img: img.with("super.0", make([]byte, segment.SuperBytesMax+8192)),
-			want: want{records: 6, marks: []core.Mark{core.MarkSuperOneSlot}}},
+		{
+			name: "superblock of an earlier life", img: later.with("super.0", ahead.get("super.0").data).with("super.1", ahead.get("super.1").data),
+			want: want{refused: segName(2, 2, 2), marks: []core.Mark{core.MarkEpochAhead}},
+		},
+		{
+			name: "slot larger than any", img: img.with("super.0", make([]byte, segment.SuperBytesMax+8192)),
+			want: want{records: 6, marks: []core.Mark{core.MarkSuperOneSlot}},
+		},
 		{name: "slot zero", img: img.with("super.0", make([]byte, super)), want: want{records: 6, marks: []core.Mark{core.MarkSuperOneSlot}}},
 		{name: "slot 0 damaged", img: img.flipped("super.0", 90), want: want{records: 6, marks: []core.Mark{core.MarkSuperOneSlot}}},
 		{name: "slot 1 damaged", img: img.flipped("super.1", 90), want: want{records: 6, marks: []core.Mark{core.MarkSuperOneSlot}}},
 		{name: "slot 0 missing", img: img.without("super.0"), want: want{records: 6, marks: []core.Mark{core.MarkSuperOneSlot}}},
 		{name: "slot 1 missing", img: img.without("super.1"), want: want{records: 6, marks: []core.Mark{core.MarkSuperOneSlot}}},
 		{name: "a name that is not ours", img: img.with("notes.txt", []byte("hello")), want: want{records: 6}},
-		{name: "clean", img: img, want: want{records: 6, marks: []core.Mark{core.MarkCleanOpen},
-			absent: []core.Mark{core.MarkRescue, core.MarkTornTail, core.MarkSuperOneSlot, core.MarkFooterDerived}}},
+		{name: "clean", img: img, want: want{
+			records: 6, marks: []core.Mark{core.MarkCleanOpen},
+			absent: []core.Mark{core.MarkRescue, core.MarkTornTail, core.MarkSuperOneSlot, core.MarkFooterDerived},
+		}},
 		{name: "empty directory", img: image{}, want: want{records: 0, marks: []core.Mark{core.MarkNewLog}}},
 	}
 	for i := range rows {

@@ -56,8 +56,10 @@ const (
 )
 
 // lossKinds is what is drawn from where D1 is on; the independent draw finds most.
-var lossKinds = [16]loss{lossOld, lossOld, lossNew, lossPrefix, lossPrefix, lossHole, lossHole, lossZero,
-	lossZero, lossTorn, lossTorn, lossEach, lossEach, lossEach, lossEach, lossEach}
+var lossKinds = [16]loss{
+	lossOld, lossOld, lossNew, lossPrefix, lossPrefix, lossHole, lossHole, lossZero,
+	lossZero, lossTorn, lossTorn, lossEach, lossEach, lossEach, lossEach, lossEach,
+}
 
 // loseSectors decides for every dirty sector what the device holds. It reports the kind of loss
 // and whether anything was lost.

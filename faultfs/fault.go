@@ -125,8 +125,10 @@ const (
 	OpCount
 )
 
-var opNames = [OpCount]string{"open", "create", "read", "write", "zero", "truncate", "sync", "syncdir",
-	"rename", "remove", "mkdir", "list", "free", "lock", "size"}
+var opNames = [OpCount]string{
+	"open", "create", "read", "write", "zero", "truncate", "sync", "syncdir",
+	"rename", "remove", "mkdir", "list", "free", "lock", "size",
+}
 
 // String returns the name of the class.
 func (o Op) String() string {

@@ -92,8 +92,10 @@ func (d *decoder) byName(name string, sector int64) (f decodedFile, ok bool) {
 	}
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], id)
-	return decodedFile{id: id, base: base, sector: sector, loose: true,
-		seed: crc32.Update(d.identity, castagnoli, b[:])}, true
+	return decodedFile{
+		id: id, base: base, sector: sector, loose: true,
+		seed: crc32.Update(d.identity, castagnoli, b[:]),
+	}, true
 }
 
 // batch reads the batch at pos. It reports false if none verifies there, headers and payload.

@@ -317,7 +317,7 @@ func (p *parser) arg(e *Event, word string) error {
 func argMax(k Kind, i int) int64 {
 	switch {
 	case k == Append:
-		return [4]int64{1 << 16, 64, int64(contentCount) - 1, producersMax}[i]
+		return [4]int64{1 << 16, 64, contentCount - 1, producersMax}[i]
 	case k == Retry:
 		return producersMax
 	case (k == Read || k == Trim || k == FindTime || k == Rot) && i == 0:

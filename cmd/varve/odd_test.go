@@ -158,7 +158,7 @@ func TestLongLineInPieces(t *testing.T) {
 				t.Fatal(len(lines[0]))
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

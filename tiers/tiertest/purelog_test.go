@@ -100,8 +100,10 @@ func (l *pureLog) append(bytes int) error {
 	for len(payload) < bytes {
 		payload = append(payload, byte(l.next)+byte(len(payload)))
 	}
-	b := core.Batch{Payload: payload, PayloadCRC: segment.PayloadCRC(payload), Kind: segment.KindRecords, Records: 1,
-		Producer: core.NoProducer, MaxTime: l.now.Wall}
+	b := core.Batch{
+		Payload: payload, PayloadCRC: segment.PayloadCRC(payload), Kind: segment.KindRecords, Records: 1,
+		Producer: core.NoProducer, MaxTime: l.now.Wall,
+	}
 	ticket, err := l.log.Append(l.now, &b)
 	if err != nil {
 		l.refused++
