@@ -187,13 +187,26 @@ func (x *Inspection) look() (int64, *core.View, error) {
 func (x *Inspection) fetch(f *core.Fetch, h *disk.Handle) error {
 	err := x.store.Fetch(f, h)
 	if f.Missing {
-		o := x.options
-		o.Deep = false // what is read is verified anyway
-		if y, err := inspectOnce(context.Background(), x.fsys, x.Running, o); err == nil {
-			x.later.Store(&seen{view: y.View, end: min(x.End, y.Plan.End)})
-		}
+		x.lookAgain()
 	}
 	return err
+}
+
+// lookAgain takes a new view; a look that meets the writer in the middle of a removal is tried anew.
+func (x *Inspection) lookAgain() {
+	o := x.options
+	o.Deep = false // what is read is verified anyway
+	for try := 1; ; try++ {
+		y, err := inspectOnce(context.Background(), x.fsys, x.Running, o)
+		if err == nil {
+			x.later.Store(&seen{view: y.View, end: min(x.End, y.Plan.End)})
+			return
+		}
+		if try == inspectTries {
+			return
+		}
+		time.Sleep(inspectPause)
+	}
 }
 
 func (x *Inspection) damaged(core.Extent, error) {}
