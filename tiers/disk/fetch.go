@@ -91,13 +91,14 @@ func (s *Store) locate(f *core.Fetch, h *Handle) int64 {
 }
 
 // OffsetForTime returns where to start looking for the first record of an extent that is not older
-// than t: a batch boundary before which every record is older.
+// than t: a batch boundary within the extent before which every record is older.
 func (s *Store) OffsetForTime(x *core.Extent, log segment.LogID, t core.Time, h *Handle) (pos int64, base core.Offset, err error) {
 	if err := h.open(s, x); err != nil {
 		return 0, 0, err
 	}
 	if src := s.footer(x, log, h); src != nil {
-		if pos, base, ok := h.layout.SeekTime(src, t, h.buf[:]); ok {
+		// A footer may reach further than the extent: a power loss took batches that it lists.
+		if pos, base, ok := h.layout.SeekTime(src, t, h.buf[:]); ok && base < x.End {
 			return pos, base, nil
 		}
 	}
