@@ -369,11 +369,18 @@ func (w *World) crash(e *Event) {
 	case DeathPower, DeathKillPower, DeathKillPressurePower, DeathPowerPower:
 		w.powerWhileDown()
 	case DeathKillPressure:
-		w.disk.MemoryPressure(&w.dice)
-		if p.ghosts {
-			w.check.Crash(w.clock.mono, model.PowerLoss)
-		}
+		w.pressure()
 	}
+}
+
+// pressure makes the kernel drop clean pages: what failed, lying or misdirected writes left on the
+// device is what processes see from now on.
+func (w *World) pressure() {
+	w.disk.MemoryPressure(&w.dice)
+	if w.process.ghosts {
+		w.check.Crash(w.clock.mono, model.PowerLoss)
+	}
+	w.wildDamage()
 }
 
 // spendBudget lets the effects in flight go on until the calls that the crash leaves them are used
@@ -416,10 +423,7 @@ func (w *World) die(how Death) {
 		w.res.Marks.add(MarkKill)
 	}
 	if how == DeathKillPressure || how == DeathKillPressurePower {
-		w.disk.MemoryPressure(&w.dice)
-		if p.ghosts {
-			w.check.Crash(w.clock.mono, model.PowerLoss)
-		}
+		w.pressure()
 		w.res.Marks.add(MarkPressure)
 	}
 	if how != DeathKill && how != DeathPower && how != DeathKillPressure {
