@@ -246,8 +246,8 @@ func (w *World) opened() {
 	}
 	w.excuse()
 	cfg := &w.h.Config[p.config]
-	if l.Epoch() <= w.epoch && w.damaged() {
-		w.refuse() // a disk that lies about directories takes the whole log with it
+	if l.Epoch() <= w.epoch && w.damaged() || l.Start() < w.check.Start() && w.wild() {
+		w.refuse() // a disk that lies takes the whole log with it, or both superblock slots back
 		return
 	}
 	w.epoch = l.Epoch()
@@ -467,9 +467,12 @@ func (w *World) powerWhileDown() {
 	}
 }
 
+// wild reports whether the disk lied, misdirected a write or left garbage.
+func (w *World) wild() bool { return w.disk.Marks()&w.damage()&^faultfs.D7Rot.Bit() != 0 }
+
 // wildDamage tells the checker of damage whose place nobody knows.
 func (w *World) wildDamage() {
-	if w.disk.Marks()&w.damage()&^faultfs.D7Rot.Bit() != 0 {
+	if w.wild() {
 		w.check.DamageInjected(w.clock.mono, 0, w.check.End(), true)
 	}
 }
