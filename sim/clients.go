@@ -113,7 +113,7 @@ func (w *World) happen(e *Event) {
 	case WriteBack:
 		w.disk.WriteBack(&w.dice)
 		if w.h.On(SwBack) && w.rng.Chance(6554) && w.process.faults {
-			p.ghosts = w.disk.FailWriteBack(&w.dice) || p.ghosts
+			w.ghosts = w.disk.FailWriteBack(&w.dice) || w.ghosts
 		}
 	case Rot:
 		w.rot(e)

@@ -21,7 +21,6 @@ type process struct {
 	config  int64
 	rescue  bool // the operator opens with allow_damaged and repair_checksum_tail
 	faults  bool // random faults are on
-	ghosts  bool // a write-back failed: the page cache may lose what it shows
 
 	doom     Death
 	recovery [2]int64 // call budgets of the lives to come
@@ -377,7 +376,7 @@ func (w *World) crash(e *Event) {
 // device is what processes see from now on.
 func (w *World) pressure() {
 	w.disk.MemoryPressure(&w.dice)
-	if w.process.ghosts {
+	if w.ghosts {
 		w.check.Crash(w.clock.mono, model.PowerLoss)
 	}
 	w.wildDamage()
@@ -456,6 +455,7 @@ func (w *World) powerWhileDown() {
 	}
 	w.dice.Seed(w.rng.Next())
 	w.disk.PowerLoss(&w.dice, w.judged())
+	w.ghosts = false
 	w.check.Crash(w.clock.mono, model.PowerLoss)
 	w.res.Marks.add(MarkPower)
 	if w.Trace != nil {

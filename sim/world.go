@@ -41,13 +41,14 @@ type World struct {
 	fs   *faultfs.FS
 	lock io.Closer
 
-	store *disk.Store
-	log   *core.Log
-	dead  *core.Log // of the life before
-	late  [core.LaneCount]late
-	calls Schedule // of same
-	spare []uint64 // hashes of same
-	view  core.View
+	store  *disk.Store
+	log    *core.Log
+	dead   *core.Log // of the life before
+	ghosts bool      // a write-back failed: the page cache, which outlives processes, may lose what it shows
+	late   [core.LaneCount]late
+	calls  Schedule // of same
+	spare  []uint64 // hashes of same
+	view   core.View
 
 	check    *model.Checker
 	clock    clock
@@ -140,6 +141,7 @@ func (w *World) reset(s *Schedule) {
 	w.queue.reset()
 	w.event, w.shift, w.hashes = 0, 0, w.hashes[:0]
 	w.slow, w.late = [core.LaneCount]int64{}, [core.LaneCount]late{}
+	w.ghosts = false
 	w.stage, w.process = stageSafety, process{}
 	for i := range w.readers {
 		w.readers[i].forget()
