@@ -74,6 +74,7 @@ type Disk struct {
 	lastEnd   int64
 	counts    Counts
 	violation violation
+	watch     func(Fault)
 }
 
 // New returns a disk as Reset(Params{}) leaves it.
@@ -142,7 +143,15 @@ func (d *Disk) ReadOnly() bool { return d.readOnly }
 // Marks returns the faults that took effect since Reset.
 func (d *Disk) Marks() FaultSet { return d.marks }
 
-func (d *Disk) mark(f Fault) { d.marks |= f.Bit() }
+func (d *Disk) mark(f Fault) {
+	d.marks |= f.Bit()
+	if d.watch != nil {
+		d.watch(f)
+	}
+}
+
+// Watch calls f whenever a fault takes effect; nil ends that.
+func (d *Disk) Watch(f func(Fault)) { d.watch = f }
 
 // strike records that a fault took effect and ends in an error that some caller sees.
 func (d *Disk) strike(f Fault) {

@@ -85,7 +85,7 @@ func (w *World) auditDamage(err error, next core.Offset) core.Offset {
 		return -1
 	}
 	if w.Trace != nil {
-		w.say("audit: %v", err)
+		w.say(trackLog, Note, "audit: %v", err)
 	}
 	end := corrupt.End
 	if end <= next || end > w.log.Committed() {
@@ -257,7 +257,7 @@ func (w *World) decodeImages() {
 		if !found[i] {
 			w.fail("K22", "an independent decoder does not find a record that the device holds")
 			if w.Trace != nil {
-				w.say("offset %d of [%d, %d) is in no file", start+int64(i), start, end)
+				w.say(trackLog, Note, "offset %d of [%d, %d) is in no file", start+int64(i), start, end)
 				w.sayImages()
 			}
 			return
@@ -298,7 +298,7 @@ func (w *World) rot(e *Event) {
 		}
 		w.res.Marks.add(MarkRot)
 		if w.Trace != nil {
-			w.say("rot in %s at byte %d: records [%d, %d), [%d, %d) may go with them", m.Name, pos, first, end, end, last)
+			w.say(TrackWorld, Note, "rot in %s at byte %d: records [%d, %d), [%d, %d) may go with them", m.Name, pos, first, end, end, last)
 		}
 		if end > first {
 			w.check.DamageInjected(w.clock.mono, first, end, end > w.evidence)

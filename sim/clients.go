@@ -21,6 +21,7 @@ type attempt struct {
 	epoch    int16
 	sequence int32
 	resolved bool
+	client   uint8
 	zombie   bool // sent under an epoch that its producer has left
 }
 
@@ -48,7 +49,7 @@ func (w *World) schedule(e *Event) {
 		w.res.Ops++
 	}
 	if w.Trace != nil {
-		w.say("> %s", bytes.TrimSpace(e.appendText(nil)))
+		w.say(trackEvent(e), Asked, "> %s", bytes.TrimSpace(e.appendText(nil)))
 	}
 	p := &w.process
 	switch e.Kind {
@@ -165,7 +166,7 @@ func (w *World) appendEvent(e *Event) {
 // appendNow calls the log with a new batch.
 func (w *World) appendNow(client uint8, a attempt, bytes int64, content Content) {
 	id := w.check.Append(w.clock.mono, w.modelAppend(client, &a, 0))
-	a.origin = id
+	a.origin, a.client = id, client
 	a.at, a.n = int32(len(w.arena)), int32(bytes)
 	w.fill(id, bytes, content)
 	w.send(id, a)
@@ -191,7 +192,7 @@ func (w *World) retry(producer int8, client uint8) {
 		return
 	}
 	a := w.appends[origin]
-	a.resolved, a.origin = false, origin
+	a.resolved, a.origin, a.client = false, origin, client
 	id := w.check.Append(w.clock.mono, w.modelAppend(client, &a, origin))
 	s.busy = true
 	w.res.Marks.add(MarkRetry)
@@ -264,7 +265,7 @@ func (w *World) send(id model.OpID, a attempt) {
 	}
 	t, err := w.log.Append(now, &b)
 	if w.Trace != nil && a.producer > 0 {
-		w.say("append %d of %d: producer %d, epoch %d, sequence %d: %v, %v", id, a.origin, a.producer, a.epoch, a.sequence, t, err)
+		w.say(w.trackAppend(id), Note, "append %d of %d: producer %d, epoch %d, sequence %d: %v, %v", id, a.origin, a.producer, a.epoch, a.sequence, t, err)
 	}
 	if err != nil {
 		w.refused(id, err)
@@ -297,7 +298,7 @@ func (w *World) refused(id model.OpID, err error) {
 	a := &w.appends[id]
 	a.resolved = true
 	if w.Trace != nil {
-		w.say("append %d refused: %v", id, err)
+		w.say(w.trackAppend(id), Failed, "append %d refused: %v", id, err)
 	}
 	if a.producer == 0 || a.zombie {
 		return
@@ -345,7 +346,7 @@ func (w *World) resolve(id model.OpID, err error) {
 		w.note(hashOutcome, uint64(id), 2)
 	}
 	if w.Trace != nil {
-		w.say("append %d: %s", id, outcomeText(err))
+		w.say(w.trackAppend(id), outcomeKind(err), "append %d: %s", id, outcomeText(err))
 	}
 	if a.producer > 0 {
 		w.learn(id, a, err)

@@ -75,6 +75,9 @@ func (w *World) launch(lane core.Lane) {
 		w.slow[lane] = 0
 		w.res.Marks.add(MarkSlow)
 	}
+	if w.tap != nil {
+		w.issued(lane, took)
+	}
 	draw := w.rng.Next()
 	if f.traits&isActive == 0 && f.effect.Result().Stage == 0 { // the others are events of their own, always
 		f.whole = draw>>1&3 != 0

@@ -57,7 +57,7 @@ func (w *World) completeLate() {
 		}
 		w.res.Marks.add(MarkStale)
 		if w.Trace != nil {
-			w.say("lane %d: a completion of the life before arrives: %v", i, l.err)
+			w.say(trackLane(core.Lane(i)), Note, "lane %d: a completion of the life before arrives: %v", i, l.err)
 		}
 		before, calls := stateOf(w.log), w.fs.Calls()
 		if !refusesLate(w.log, w.clock.now(), &l) || stateOf(w.log) != before {

@@ -61,7 +61,7 @@ func (w *World) start() {
 	}
 	w.note(hashPhase, uint64(p.life), uint64(w.clock.mono))
 	if w.Trace != nil {
-		w.say("process starts, configuration %d", p.config)
+		w.say(TrackWorld, Started, "process starts, configuration %d", p.config)
 	}
 	if p.life > 1 && p.config != w.lastConfig {
 		w.res.Marks.add(MarkConfig)
@@ -90,7 +90,7 @@ func (w *World) start() {
 func (w *World) noLock(err error) {
 	p := &w.process
 	if w.Trace != nil {
-		w.say("no lock: %v", err)
+		w.say(TrackWorld, Failed, "no lock: %v", err)
 	}
 	w.res.Marks.add(MarkOpenFailed)
 	p.failed++
@@ -157,7 +157,7 @@ func (w *World) couldNotOpen(err error) {
 	w.res.Marks.add(MarkOpenFailed)
 	p.failed++
 	if w.Trace != nil {
-		w.say("open failed: %v", err)
+		w.say(TrackWorld, Failed, "open failed: %v", err)
 	}
 	w.judgeOpenError(err)
 	w.healAfter(p.failed)
@@ -205,7 +205,7 @@ func (w *World) phase() {
 		p.phase = now
 		w.note(hashPhase, uint64(now), uint64(w.clock.mono))
 		if w.Trace != nil {
-			w.say("log is %s (start %d, committed %d, end %d, epoch %d) %v",
+			w.say(trackLog, Phased, "log is %s (start %d, committed %d, end %d, epoch %d) %v",
 				now, w.log.Start(), w.log.Committed(), w.log.End(), w.log.Epoch(), w.log.Err())
 		}
 	}
@@ -399,7 +399,7 @@ func (w *World) die(how Death) {
 	p := &w.process
 	w.note(hashCrash, uint64(how), uint64(w.clock.mono))
 	if w.Trace != nil {
-		w.say("CRASH: %s", deathNames[how])
+		w.say(TrackWorld, Died, "CRASH: %s", deathNames[how])
 	}
 	for i := range w.flights {
 		w.syncFailed(&w.flights[i])
@@ -459,7 +459,7 @@ func (w *World) powerWhileDown() {
 	w.check.Crash(w.clock.mono, model.PowerLoss)
 	w.res.Marks.add(MarkPower)
 	if w.Trace != nil {
-		w.say("power loss")
+		w.say(TrackWorld, Lost, "power loss")
 	}
 	w.wildDamage()
 	if w.rng.Chance(16384) {

@@ -132,7 +132,7 @@ func (w *World) fetched(r *reader) {
 	}
 	r.fetch = nil
 	if w.Trace != nil {
-		w.say("reader %d: fetch of %d from %016x at %d: %d bytes, %v", r.id, f.From, uint64(f.Extent.Segment), f.At, len(f.Buf), err)
+		w.say(trackReader(r.id), Fetched, "reader %d: fetch of %d from %016x at %d: %d bytes, %v", r.id, f.From, uint64(f.Extent.Segment), f.At, len(f.Buf), err)
 	}
 	w.note(hashRead, uint64(r.id), boolHash(err != nil))
 	if err := r.cursor.Complete(f, err); err != nil {
@@ -217,7 +217,7 @@ func (w *World) readError(r *reader, err error) {
 		w.fail("K15", "a cursor ended in an error of no kind: "+err.Error())
 	}
 	if w.Trace != nil {
-		w.say("reader %d: %v", r.id, err)
+		w.say(trackReader(r.id), Failed, "reader %d: %v", r.id, err)
 	}
 	w.note(hashRead, uint64(r.id), 3)
 	r.begin(w, next)

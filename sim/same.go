@@ -28,7 +28,7 @@ func (w *World) same(s *Schedule) {
 		w.calmConfig(s, n)
 		w.reset(&w.calls)
 		if w.Trace != nil {
-			w.say("THE SAME CALLS, configuration %d of %d: %s", n+1, sameConfigs, configText(&w.calls.Header.Config[0]))
+			w.say(TrackWorld, Note, "THE SAME CALLS, configuration %d of %d: %s", n+1, sameConfigs, configText(&w.calls.Header.Config[0]))
 		}
 		w.run()
 		history := w.check.ClientHash()

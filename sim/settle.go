@@ -68,7 +68,7 @@ func (w *World) retention() {
 			r.Age = -2 // damaged spans go with what lies before them
 		}
 		if w.Trace != nil {
-			w.say("retention may run: wall %d, %+v of %+v", w.clock.now().Wall, r, w.segments())
+			w.say(trackLog, Note, "retention may run: wall %d, %+v of %+v", w.clock.now().Wall, r, w.segments())
 		}
 		w.check.RetentionRuns(w.clock.mono, w.clock.now().Wall, r, w.segments())
 	}
@@ -143,7 +143,7 @@ func (w *World) beginLiveness() {
 	w.slow = [core.LaneCount]int64{}
 	w.rng.Seed(sub(w.h.Seed, 5))
 	if w.Trace != nil {
-		w.say("all faults are over")
+		w.say(TrackWorld, Healed, "all faults are over")
 	}
 	if !p.up && !w.opening() {
 		w.queue.push(entry{at: w.clock.mono + 1, kind: wakeOpen, life: p.life})

@@ -6,43 +6,57 @@ import (
 	"varve/core"
 )
 
-// describe writes a step of an effect into the timeline.
-func (w *World) describe(e core.Effect, stage int, f *flight) {
-	what := ""
+// say writes a line of the timeline.
+func (w *World) say(on Track, kind MomentKind, format string, args ...any) {
+	if w.Trace == nil {
+		return
+	}
+	text := fmt.Sprintf(format, args...)
+	fmt.Fprintf(w.Trace, "%12.3f us  life %d  %s\n", float64(w.clock.mono)/1000, w.process.life, text)
+	if w.tap != nil {
+		w.tap.Moment(&Moment{At: w.clock.mono, Life: int(w.process.life), Track: on, Kind: kind, Text: text}, w.disk)
+	}
+}
+
+// effectText names an effect and what it is about.
+func effectText(e core.Effect) string {
 	switch e := e.(type) {
 	case *core.Create:
-		what = fmt.Sprintf("create %016x base %d", uint64(e.Header.ID), e.Header.Base)
+		return fmt.Sprintf("create %016x base %d", uint64(e.Header.ID), e.Header.Base)
 	case *core.Commit:
-		what = fmt.Sprintf("commit [%d, %d) at %d, %d bytes, of %016x", e.First, e.End, e.Pos, e.Bytes, uint64(e.Segment))
+		return fmt.Sprintf("commit [%d, %d) at %d, %d bytes, of %016x", e.First, e.End, e.Pos, e.Bytes, uint64(e.Segment))
 	case *core.Rollback:
-		what = fmt.Sprintf("rollback to %d of %016x", e.Bytes, uint64(e.Segment))
+		return fmt.Sprintf("rollback to %d of %016x", e.Bytes, uint64(e.Segment))
 	case *core.Seal:
-		what = fmt.Sprintf("seal %016x at %d", uint64(e.Segment), e.Pos)
+		return fmt.Sprintf("seal %016x at %d", uint64(e.Segment), e.Pos)
 	case *core.Sync:
-		what = fmt.Sprintf("sync %016x for %d", uint64(e.Segment), e.End)
+		return fmt.Sprintf("sync %016x for %d", uint64(e.Segment), e.End)
 	case *core.SaveSuper:
-		what = fmt.Sprintf("save super.%d fresh=%v", e.Slot, e.Fresh)
+		return fmt.Sprintf("save super.%d fresh=%v", e.Slot, e.Fresh)
 	case *core.Scan:
-		what = fmt.Sprintf("scan %d-%016x whole=%v", e.File.Base, uint64(e.File.ID), e.Whole)
+		return fmt.Sprintf("scan %d-%016x whole=%v", e.File.Base, uint64(e.File.ID), e.Whole)
 	case *core.Replace:
-		what = fmt.Sprintf("replace [%d, %d) by %016x", e.Header.Base, e.Header.End, uint64(e.Header.ID))
+		return fmt.Sprintf("replace [%d, %d) by %016x", e.Header.Base, e.Header.End, uint64(e.Header.ID))
 	case *core.Prepare:
-		what = fmt.Sprintf("prepare %d bytes at %d", e.Bytes, e.Pos)
+		return fmt.Sprintf("prepare %d bytes at %d", e.Bytes, e.Pos)
 	case *core.Remove:
-		what = fmt.Sprintf("remove %d files, %d names", len(e.Files), len(e.Names))
-	default:
-		what = fmt.Sprintf("%T", e)[len("*core."):]
+		return fmt.Sprintf("remove %d files, %d names", len(e.Files), len(e.Names))
 	}
-	state := "step"
+	return fmt.Sprintf("%T", e)[len("*core."):]
+}
+
+// describe writes a step of an effect into the timeline.
+func (w *World) describe(e core.Effect, stage int, f *flight) {
+	state, kind := "step", Stepped
 	switch {
 	case w.fs.Dead():
-		state = "cut short"
+		state, kind = "cut short", CutShort
 	case f.err != nil:
-		state = "failed: " + f.err.Error()
+		state, kind = "failed: "+f.err.Error(), Failed
 	case f.done:
 		state = "done"
 	}
-	w.say("  [lane %d] %s, step %d: %s", e.Lane(), what, stage, state)
+	w.say(trackLane(e.Lane()), kind, "  [lane %d] %s, step %d: %s", e.Lane(), effectText(e), stage, state)
 }
 
 // sayImages lists what the decoder finds in each file.
@@ -52,7 +66,7 @@ func (w *World) sayImages() {
 		m := &w.names[i]
 		f, wrong := w.decoder.header(m.Kernel)
 		if wrong != "" {
-			w.say("  %s: %d bytes, %s", m.Name, len(m.Kernel), wrong)
+			w.say(trackLog, Note, "  %s: %d bytes, %s", m.Name, len(m.Kernel), wrong)
 			continue
 		}
 		it := walk{d: &w.decoder, f: f, b: m.Kernel, pos: f.sector, base: f.base, chain: f.crc}
@@ -61,7 +75,7 @@ func (w *World) sayImages() {
 			epoch = it.x.epoch
 			batches++
 		}
-		w.say("  %s: %d bytes, [%d, %d) of epoch %d in %d batches up to byte %d", m.Name, len(m.Kernel), f.base, it.base,
+		w.say(trackLog, Note, "  %s: %d bytes, [%d, %d) of epoch %d in %d batches up to byte %d", m.Name, len(m.Kernel), f.base, it.base,
 			epoch, batches, it.pos)
 	}
 }
@@ -70,6 +84,6 @@ func (w *World) sayImages() {
 func (w *World) sayPlan(p *core.Plan) {
 	for i := range p.Files {
 		f := &p.Files[i]
-		w.say("  plan: %d-%016x: %s %s", f.Entry.Base, uint64(f.Entry.ID), f.Fate, f.Why)
+		w.say(trackLog, Note, "  plan: %d-%016x: %s %s", f.Entry.Base, uint64(f.Entry.ID), f.Fate, f.Why)
 	}
 }

@@ -31,8 +31,10 @@ type Result struct {
 // disk and virtual clocks. It keeps its memory from run to run; in steady state a run allocates
 // nothing. A World belongs to one goroutine; the same schedule gives the same Result in any World.
 type World struct {
-	// Trace, if set, gets a timeline that a person can read.
+	// Trace, if set, gets a timeline that a person can read. If it is a Tap, too, it gets the same as
+	// data.
 	Trace io.Writer
+	tap   Tap
 
 	s    *Schedule
 	h    *Header
@@ -134,6 +136,7 @@ func (w *World) reset(s *Schedule) {
 	w.s, w.h = s, &s.Header
 	w.res = Result{}
 	w.disk.Reset(faultfs.Params{Seed: s.Header.Seed, Capacity: s.Header.Capacity})
+	w.attachTap()
 	w.disk.SetFaults(s.Header.Faults)
 	w.check.Reset()
 	w.clock.reset()
@@ -243,7 +246,7 @@ func (w *World) tick() {
 	w.ask = askAll
 	w.note(hashTick, uint64(w.clock.mono), 0)
 	if w.Trace != nil {
-		w.say("timer")
+		w.say(trackLog, Note, "timer")
 	}
 	w.retention()
 	w.log.Tick(w.clock.now())
@@ -355,17 +358,9 @@ func (w *World) fail(check, text string) {
 	if w.res.Violation == "" {
 		w.res.Check, w.res.Violation = check, text
 		if w.Trace != nil {
-			w.say("VIOLATION of %s: %s", check, text)
+			w.say(TrackWorld, Violated, "VIOLATION of %s: %s", check, text)
 			w.sayImages()
 		}
-	}
-}
-
-// say writes a line of the timeline.
-func (w *World) say(format string, args ...any) {
-	if w.Trace != nil {
-		fmt.Fprintf(w.Trace, "%12.3f us  life %d  ", float64(w.clock.mono)/1000, w.process.life)
-		fmt.Fprintf(w.Trace, format+"\n", args...)
 	}
 }
 
