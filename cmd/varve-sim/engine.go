@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"runtime/debug"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,7 +31,17 @@ type job struct {
 	ops         int           // operations a seed; 0: drawn
 	limit       time.Duration // 0: none
 	all         bool          // go on after a violation
+	detections  uint64        // with all: end at that many violations; 0: go on
+	hang        time.Duration // a seed that takes longer hangs
 	world       func() simulator
+}
+
+// enough is the number of violations, those of the lowest seeds, at which the run ends; 0: never.
+func (j *job) enough() int {
+	if !j.all {
+		return 1
+	}
+	return int(min(j.detections, math.MaxInt32))
 }
 
 // violation is a property that a seed violated.
@@ -38,6 +50,7 @@ type violation struct {
 	Check string // the property by its id
 	Text  string
 	Stack string // of a panic
+	marks sim.Marks
 }
 
 // replay returns the line that runs the seed again.
@@ -45,13 +58,15 @@ func (v *violation) replay(ops int) string {
 	return fmt.Sprintf("varve-sim replay %d --profile disk --ops %d", v.Seed, ops)
 }
 
-// totals are sums over seeds. They do not depend on how the seeds were spread over workers.
+// totals are sums over seeds. They do not depend on how the seeds were spread over workers, but for
+// the seeds that others had gone on to when a run ended early.
 type totals struct {
 	seeds, events, ops, appends, acked, lives, refused, violations uint64
 
 	digest uint64            // of all hashes
 	first  *violation        // of the lowest seed
 	checks map[string]uint64 // violations by property
+	struck sim.MarkCounts    // in the seeds that violated a property
 	marks  sim.MarkCounts
 	wall   time.Duration
 	cpu    time.Duration // of the process, over the run
@@ -75,23 +90,18 @@ func (t *totals) add(seed uint64, r *sim.Result) {
 func (t *totals) violated(v *violation) {
 	t.violations++
 	t.checks[v.Check]++
+	t.struck.Add(&v.marks)
 	if t.first == nil || v.Seed < t.first.Seed {
 		t.first = v
 	}
 }
 
+// join adds what another worker ran. Violations are counted by findings.
 func (t *totals) join(o *totals) {
 	t.seeds, t.events, t.ops, t.appends = t.seeds+o.seeds, t.events+o.events, t.ops+o.ops, t.appends+o.appends
 	t.acked, t.lives, t.refused = t.acked+o.acked, t.lives+o.lives, t.refused+o.refused
 	t.digest += o.digest
 	t.marks.Join(&o.marks)
-	t.violations += o.violations
-	for check, n := range o.checks {
-		t.checks[check] += n
-	}
-	if o.first != nil && (t.first == nil || o.first.Seed < t.first.Seed) {
-		t.first = o.first
-	}
 }
 
 // missing returns the marks that no seed reached.
@@ -105,104 +115,130 @@ func (t *totals) missing() []string {
 	return names
 }
 
-// run runs the seeds. Worker i of n takes each n-th seed from the i-th on. After a violation the
-// others go on only below its seed, so that the first violation is the lowest one whatever the
-// number of workers. A context that ends ends the run early.
+// run runs the seeds. Worker i of n takes each n-th seed from the i-th on. Once there are violations
+// enough, the others go on only below the last of them, so that those of the lowest seeds are found
+// whatever the number of workers. A context that ends ends the run early, and so does a seed that hangs.
 func (j *job) run(ctx context.Context, p *progress) *totals {
 	if j.limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, j.limit)
 		defer cancel()
 	}
+	found := newFindings(j.enough())
 	workers := make([]*worker, j.workers)
-	var lowest atomic.Uint64
-	lowest.Store(^uint64(0))
 	began, cpu := time.Now(), cpuTime()
-	var running sync.WaitGroup
+	finished := make(chan *worker, len(workers))
 	for i := range workers {
-		w := &worker{job: j, lowest: &lowest, totals: totals{checks: map[string]uint64{}}}
+		w := &worker{job: j, found: found}
 		workers[i] = w
-		running.Go(func() { w.run(ctx, uint64(i)) })
+		go func() {
+			w.run(ctx, uint64(i))
+			finished <- w
+		}()
 	}
-	finished := make(chan struct{})
-	go func() {
-		running.Wait()
-		close(finished)
-	}()
-	watch(workers, finished, p)
-	sum := &totals{checks: map[string]uint64{}}
-	for _, w := range workers {
-		sum.join(&w.totals)
+	sum := watch(workers, finished, p)
+	found.report(sum)
+	if found.full() && j.all {
+		sum.seeds = found.last() - j.from + 1
 	}
 	sum.wall, sum.cpu = time.Since(began), cpuTime()-cpu
 	return sum
 }
 
-// watch keeps the progress line until the workers have finished.
-func watch(workers []*worker, finished <-chan struct{}, p *progress) {
+// watch keeps the progress line until the workers have finished or hang, and sums up what they did.
+// What a worker that hangs did is lost, but for its violations: nobody can ask it.
+func watch(workers []*worker, finished <-chan *worker, p *progress) *totals {
+	sum := &totals{checks: map[string]uint64{}}
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	defer p.done()
-	for {
+	for left := len(workers); left > 0; {
 		select {
-		case <-finished:
-			return
-		case <-ticker.C:
+		case w := <-finished:
+			if !w.hangs {
+				left--
+				sum.join(&w.totals)
+			}
+		case now := <-ticker.C:
 			n := uint64(0)
 			for _, w := range workers {
 				n += w.done.Load()
+				if w.hung(now) {
+					left--
+				}
 			}
 			p.at(n)
 		}
 	}
+	return sum
 }
 
-// worker runs its share of the seeds, in a world of its own.
-type worker struct {
-	job    *job
-	lowest *atomic.Uint64 // lowest seed with a violation
-	done   atomic.Uint64
-	totals totals
-	world  simulator
-	s      sim.Schedule
+// findings are the violations of the lowest seeds. All workers share them.
+type findings struct {
+	bound atomic.Uint64 // no seed above it is of interest
+
+	lock   sync.Mutex
+	enough int          // how many to keep; 0: all of them are counted
+	kept   []*violation // by seed
+	all    totals       // if all are counted
 }
 
-func (w *worker) run(ctx context.Context, first uint64) {
-	j := w.job
-	for i := first; i < j.seeds && ctx.Err() == nil; i += uint64(j.workers) {
-		seed := j.from + i
-		if !j.all && seed > w.lowest.Load() {
+func newFindings(enough int) *findings {
+	f := &findings{enough: enough, all: totals{checks: map[string]uint64{}}}
+	f.bound.Store(math.MaxUint64)
+	return f
+}
+
+func (f *findings) add(v *violation) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	if f.enough == 0 {
+		f.all.violated(v)
+		return
+	}
+	at, _ := slices.BinarySearchFunc(f.kept, v.Seed, func(x *violation, seed uint64) int { return cmp.Compare(x.Seed, seed) })
+	f.kept = slices.Insert(f.kept, at, v)
+	f.cut()
+}
+
+// hang ends the run at a seed: what lies above it will not be known.
+func (f *findings) hang(v *violation) {
+	f.add(v)
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	if f.enough > 0 {
+		at := slices.Index(f.kept, v)
+		if at < 0 {
 			return
 		}
-		if v := w.seed(seed); v != nil {
-			w.totals.violated(v)
-			for low := w.lowest.Load(); seed < low && !w.lowest.CompareAndSwap(low, seed); {
-				low = w.lowest.Load()
-			}
-		}
-		w.done.Add(1)
+		f.enough = at + 1
+	}
+	f.cut()
+	f.bound.Store(min(f.bound.Load(), v.Seed))
+}
+
+// cut drops what is above the last one wanted.
+func (f *findings) cut() {
+	if f.enough > 0 && len(f.kept) >= f.enough {
+		f.kept = f.kept[:f.enough]
+		f.bound.Store(f.kept[f.enough-1].Seed)
 	}
 }
 
-// seed runs one seed and returns what it violated. A panic is a violation.
-func (w *worker) seed(seed uint64) (v *violation) {
-	defer func() {
-		if p := recover(); p != nil {
-			v = &violation{Seed: seed, Check: "panic", Text: fmt.Sprint(p), Stack: string(debug.Stack())}
-			w.world = nil // it may be in any state
-			w.totals.seeds++
-		}
-	}()
-	if w.world == nil {
-		w.world = w.job.world()
+// full reports whether the run ended with its last violation.
+func (f *findings) full() bool { return f.enough > 0 && len(f.kept) == f.enough }
+
+// last is the seed of that one.
+func (f *findings) last() uint64 { return f.kept[len(f.kept)-1].Seed }
+
+// report takes the violations into the sum of a run that has ended.
+func (f *findings) report(t *totals) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	t.violations, t.checks, t.first, t.struck = f.all.violations, f.all.checks, f.all.first, f.all.struck
+	for _, v := range f.kept {
+		t.violated(v)
 	}
-	sim.Expand(&w.s, seed, w.job.ops)
-	r := w.world.Run(&w.s)
-	w.totals.add(seed, r)
-	if r.Violation == "" {
-		return nil
-	}
-	return &violation{Seed: seed, Check: r.Check, Text: r.Violation}
 }
 
 // traced runs a seed in a new world and returns its timeline and result; the timeline of a run that

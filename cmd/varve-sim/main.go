@@ -32,6 +32,8 @@ type commands struct {
 	Meta   metaCommand   `cmd:"" help:"Prove that a seed is always the same run, in any world and any process."`
 	Demo   demoCommand   `cmd:"" help:"Show on a real directory what a log survives. Fails if one of its claims fails."`
 
+	Mutants mutantsCommand `cmd:"" help:"Plant one bug at a time in a copy of the source and measure how often the simulator finds it."`
+
 	MetaChild  metaChildCommand  `cmd:"" hidden:""`
 	DemoWriter demoWriterCommand `cmd:"" hidden:""`
 }

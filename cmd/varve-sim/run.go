@@ -49,10 +49,12 @@ func validateOps(ops int) error {
 
 type runCommand struct {
 	seedRange
-	Workers int           `default:"0" placeholder:"W" help:"Seeds that run at the same time; 0: one for each core. The result does not depend on it."`
-	Time    time.Duration `default:"0" placeholder:"D" help:"Stop after this time, such as 30s."`
-	All     bool          `help:"Go on after a violation and count them."`
-	JSON    bool          `name:"json" help:"Print JSON."`
+	Workers    int           `default:"0" placeholder:"W" help:"Seeds that run at the same time; 0: one for each core. The result does not depend on it."`
+	Time       time.Duration `default:"0" placeholder:"D" help:"Stop after this time, such as 30s."`
+	All        bool          `help:"Go on after a violation and count them."`
+	Detections uint64        `default:"0" placeholder:"N" help:"With --all: stop at the N-th violation in the order of the seeds."`
+	Hang       time.Duration `default:"1m" placeholder:"D" help:"A seed that takes longer is a violation."`
+	JSON       bool          `name:"json" help:"Print JSON."`
 }
 
 // Validate checks ranges.
@@ -60,6 +62,10 @@ func (c *runCommand) Validate() error {
 	switch {
 	case c.Workers < 0 || c.Workers > 4096:
 		return fmt.Errorf("--workers %d: want 1 to 4096, or 0 for one for each core", c.Workers)
+	case c.Hang <= 0:
+		return fmt.Errorf("--hang %v: want a duration above 0", c.Hang)
+	case c.Detections > 0 && !c.All:
+		return errors.New("--detections: only with --all; without it the first violation ends the run")
 	case c.Time < 0:
 		return fmt.Errorf("--time %v: want a duration above 0", c.Time)
 	}
@@ -68,7 +74,8 @@ func (c *runCommand) Validate() error {
 
 // Run runs the seeds and reports.
 func (c *runCommand) Run(ctx context.Context, s *streams) error {
-	j := job{from: c.From, seeds: c.Seeds, workers: c.Workers, ops: c.Ops, limit: c.Time, all: c.All, world: s.world}
+	j := job{from: c.From, seeds: c.Seeds, workers: c.Workers, ops: c.Ops, limit: c.Time, all: c.All,
+		detections: c.Detections, hang: c.Hang, world: s.world}
 	if j.workers == 0 {
 		j.workers = runtime.GOMAXPROCS(0)
 	}
@@ -208,6 +215,7 @@ type reportJSON struct {
 	Violations        uint64            `json:"violations"`
 	ViolationsByCheck map[string]uint64 `json:"violations_by_check,omitempty"`
 	First             *violationJSON    `json:"first_violation,omitempty"`
+	Struck            map[string]int64  `json:"marks_of_violations,omitempty"` // seeds with a violation that reached each
 	MarksMissing      []string          `json:"marks_missing"`
 	Marks             map[string]int64  `json:"marks"` // seeds that reached each
 	From              uint64            `json:"from"`
@@ -238,17 +246,24 @@ func (r *runReport) json(s *streams) error {
 		AppendShare: float64(r.appends) / float64(max(r.totals.ops, 1)), MeanOps: r.each(r.totals.ops), MeanLives: r.each(r.lives),
 		Refused: r.refused, Hash: fmt.Sprintf("%016x", r.digest),
 	}
-	for _, m := range r.marks.List() {
-		if m.Runs > 0 {
-			out.Marks[m.Name] = m.Runs
-		}
-	}
+	reached(&r.marks, out.Marks)
 	if v := r.first; v != nil {
+		out.Struck = map[string]int64{}
+		reached(&r.struck, out.Struck)
 		out.First = &violationJSON{v.Seed, v.Check, v.Text, v.replay(r.job.ops)}
 	}
 	e := json.NewEncoder(s.out)
 	e.SetIndent("", "  ")
 	return e.Encode(&out)
+}
+
+// reached lists the marks with the number of seeds that reached them.
+func reached(c *sim.MarkCounts, out map[string]int64) {
+	for _, m := range c.List() {
+		if m.Runs > 0 {
+			out[m.Name] = m.Runs
+		}
+	}
 }
 
 // byCheck lists violations by property.

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"varve/sim/mutants"
+)
+
+type mutantsCommand struct {
+	Only       string `placeholder:"PATTERN" help:"Only mutants whose name contains this, or matches it as a pattern (* ? [])."`
+	Seeds      uint64 `default:"1000000" placeholder:"N" help:"Seeds of a landing: a mutant has to be detected often enough within them."`
+	Detections uint64 `default:"20" placeholder:"N" help:"What is often enough; the run of a mutant ends there."`
+	Workers    int    `default:"0" placeholder:"W" help:"Mutants that are built and run at the same time; 0: one for each core. The result does not depend on it."`
+	JSON       bool   `name:"json" xor:"form" help:"Print JSON."`
+	Markdown   bool   `xor:"form" help:"Print the table of docs/evidence.md."`
+}
+
+// Validate checks ranges. kong calls it after parsing.
+func (c *mutantsCommand) Validate() error {
+	switch {
+	case c.Seeds < 1:
+		return errors.New("--seeds 0: want at least 1")
+	case c.Detections < 1:
+		return errors.New("--detections 0: want at least 1")
+	case c.Workers < 0 || c.Workers > 4096:
+		return fmt.Errorf("--workers %d: want 1 to 4096, or 0 for one for each core", c.Workers)
+	}
+	if _, err := path.Match(c.Only, ""); err != nil {
+		return fmt.Errorf("--only %q: %w", c.Only, err)
+	}
+	return nil
+}
+
+// Run plants one bug at a time and reports how well the simulator finds each.
+func (c *mutantsCommand) Run(ctx context.Context, s *streams) error {
+	root, err := mutants.Root()
+	if err != nil {
+		return err
+	}
+	list, err := mutants.Load(os.DirFS(filepath.Join(root, filepath.FromSlash(mutants.Dir))))
+	if err != nil {
+		return err
+	}
+	if list = c.only(list); len(list) == 0 {
+		return fmt.Errorf("--only %q: no mutant of that name in %s", c.Only, mutants.Dir)
+	}
+	dir, err := os.MkdirTemp("", "varve-mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	if c.Workers == 0 {
+		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	lab := &sourceLab{root: root, dir: dir, workers: c.Workers}
+	if err := lab.control(ctx); err != nil {
+		return err
+	}
+	return c.gate(ctx, s, list, lab)
+}
+
+// only returns the mutants that were asked for.
+func (c *mutantsCommand) only(list []*mutants.Mutant) []*mutants.Mutant {
+	return slices.DeleteFunc(list, func(m *mutants.Mutant) bool {
+		match, _ := path.Match(c.Only, m.Name)
+		return !match && !strings.Contains(m.Name, c.Only)
+	})
+}
+
+// lab builds a mutant and runs seeds against it.
+type lab interface {
+	build(ctx context.Context, m *mutants.Mutant) (program string, err error)
+	run(ctx context.Context, program string, t trial) (*reportJSON, error)
+}
+
+// trial is one run of a mutant.
+type trial struct {
+	seeds, detections uint64
+	ops               int
+}
+
+// gate measures each mutant and fails if the simulator does not find it.
+func (c *mutantsCommand) gate(ctx context.Context, s *streams, list []*mutants.Mutant, l lab) error {
+	p := newProgress(s.err, "mutants", uint64(len(list)), 0)
+	p.at(0)
+	var rows []*mutantRow
+	for row := range c.measureAll(ctx, list, l) {
+		p.done()
+		rows = append(rows, row)
+		if !c.JSON && !c.Markdown {
+			row.text(s)
+			_ = s.out.Flush() // run reports the error of the last one
+		}
+		p.at(uint64(len(rows)))
+	}
+	p.done()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("stopped after %d of %d mutants: %w", len(rows), len(list), err)
+	}
+	slices.SortFunc(rows, func(a, b *mutantRow) int { return strings.Compare(a.Name, b.Name) })
+	return c.report(s, rows)
+}
+
+// report prints what was asked for, and one line for each mutant that fails.
+func (c *mutantsCommand) report(s *streams, rows []*mutantRow) error {
+	switch {
+	case c.JSON:
+		if err := printJSON(s, rows); err != nil {
+			return err
+		}
+	case c.Markdown:
+		markdown(s, rows)
+	}
+	failed := 0
+	for _, row := range rows {
+		if row.Failure != "" {
+			failed++
+			s.note("varve-sim: mutant %s %s", row.Name, row.Failure)
+		}
+	}
+	if failed > 0 {
+		s.note("varve-sim: %d of %d mutants fail", failed, len(rows))
+		return failure{errors.New("mutants fail")}
+	}
+	if !c.JSON && !c.Markdown {
+		fmt.Fprintf(s.out, "%d mutants: each is found %d times within %s seeds, or proven equivalent and not found\n",
+			len(rows), c.Detections, group(c.Seeds))
+	}
+	return nil
+}
+
+// measureAll measures mutants, some at a time. Rows come as they are ready.
+func (c *mutantsCommand) measureAll(ctx context.Context, list []*mutants.Mutant, l lab) <-chan *mutantRow {
+	todo, rows := make(chan *mutants.Mutant, len(list)), make(chan *mutantRow)
+	for _, m := range list {
+		todo <- m
+	}
+	close(todo)
+	var running sync.WaitGroup
+	for range max(1, min(c.Workers, len(list))) {
+		running.Go(func() {
+			for m := range todo {
+				if row := c.measure(ctx, m, l); ctx.Err() == nil {
+					rows <- row
+				}
+			}
+		})
+	}
+	go func() {
+		running.Wait()
+		close(rows)
+	}()
+	return rows
+}
+
+// An equivalent mutant runs a part of the seeds: nothing is to be found, and all would take long.
+const equivalentPart = 10
+
+// measure builds one mutant and runs it until it is detected often enough.
+func (c *mutantsCommand) measure(ctx context.Context, m *mutants.Mutant, l lab) *mutantRow {
+	row := &mutantRow{Name: m.Name, What: m.What, Breaks: m.Breaks, Equivalent: m.Equivalent != ""}
+	program, err := l.build(ctx, m)
+	if err != nil {
+		row.Failure = err.Error()
+		return row
+	}
+	defer os.Remove(program) //nolint:errcheck // the folder goes later
+	t := trial{seeds: c.Seeds, detections: c.Detections, ops: m.Ops}
+	if row.Equivalent {
+		t.seeds = max(1, c.Seeds/equivalentPart)
+	}
+	r, err := l.run(ctx, program, t)
+	if err != nil {
+		row.Failure = err.Error()
+		return row
+	}
+	row.take(r, &t)
+	row.judge(c)
+	return row
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"varve/sim/mutants"
+)
+
+// Limits of the process that runs a mutant: a bug may take all the time and memory there is.
+const (
+	mutantTime  = 20 * time.Minute
+	mutantHang  = 20 * time.Second // of one seed, which takes a millisecond
+	mutantBytes = 4 << 30          // of address space
+)
+
+// controlSeeds are run against the program without a bug, built the same way. What is found in them
+// was not planted, and a program that does not even run must not count as a detection.
+const controlSeeds = 2000
+
+// simProgram is the command that is built with a bug in it.
+const simProgram = "./cmd/varve-sim"
+
+// sourceLab builds mutants from the source tree and runs each in a process of its own.
+type sourceLab struct {
+	root, dir string
+	workers   int
+}
+
+// control runs the program without a bug.
+func (l *sourceLab) control(ctx context.Context) error {
+	program, err := l.build(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("without a mutant: %w", err)
+	}
+	r, err := l.run(ctx, program, trial{seeds: controlSeeds, detections: 1})
+	switch {
+	case err != nil:
+		return fmt.Errorf("without a mutant: %w", err)
+	case r.First != nil:
+		return fmt.Errorf("without a mutant: violation of %s by seed %d: %s; mend that first", r.First.Property, r.First.Seed, r.First.Text)
+	}
+	return nil
+}
+
+func (l *sourceLab) build(ctx context.Context, m *mutants.Mutant) (string, error) {
+	return m.Build(ctx, l.root, simProgram, l.dir)
+}
+
+// run runs a trial. A process that dies without a report is one detection, a crash, if a landing
+// would surely meet it: within so few seeds that one detection is often enough.
+func (l *sourceLab) run(ctx context.Context, program string, t trial) (*reportJSON, error) {
+	r, err := l.process(ctx, program, t)
+	if err == nil || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+		return r, err
+	}
+	t.seeds = max(1, t.seeds/t.detections)
+	if _, again := l.process(ctx, program, t); again == nil {
+		return nil, fmt.Errorf("crashes, but not within %s seeds: %w", group(t.seeds), err)
+	}
+	return &reportJSON{Seeds: t.seeds, Violations: 1, ViolationsByCheck: map[string]uint64{"crash": 1}}, nil
+}
+
+// process runs the program once and reads its report.
+func (l *sourceLab) process(ctx context.Context, program string, t trial) (*reportJSON, error) {
+	ctx, cancel := context.WithTimeout(ctx, mutantTime)
+	defer cancel()
+	var out, errOut bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, "run", "--json", "--all", fmt.Sprintf("--seeds=%d", t.seeds),
+		fmt.Sprintf("--detections=%d", t.detections), fmt.Sprintf("--ops=%d", t.ops), fmt.Sprintf("--workers=%d", l.workers),
+		fmt.Sprintf("--hang=%v", mutantHang))
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	limit := unix.Rlimit{Cur: mutantBytes, Max: mutantBytes}
+	_ = unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_AS, &limit, nil) // it may have ended already
+	err := cmd.Wait()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("not ready after %v: %w", mutantTime, ctx.Err())
+	}
+	var r reportJSON
+	if jsonErr := json.Unmarshal(out.Bytes(), &r); jsonErr != nil {
+		line, _, _ := strings.Cut(strings.TrimSpace(errOut.String()), "\n")
+		return nil, fmt.Errorf("dies without a report: %w: %s", errors.Join(err, jsonErr), line)
+	}
+	return &r, nil
+}

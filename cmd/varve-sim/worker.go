@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"varve/sim"
+)
+
+// worker runs its share of the seeds, in a world of its own.
+type worker struct {
+	job    *job
+	found  *findings
+	done   atomic.Uint64
+	at     atomic.Uint64 // the seed at hand
+	since  atomic.Int64  // when it began, Unix nanoseconds; 0: none is at hand
+	hangs  bool          // watch has given it up
+	totals totals
+	world  simulator
+	s      sim.Schedule
+}
+
+func (w *worker) run(ctx context.Context, first uint64) {
+	j := w.job
+	for i := first; i < j.seeds && ctx.Err() == nil; i += uint64(j.workers) {
+		seed := j.from + i
+		if seed > w.found.bound.Load() {
+			break
+		}
+		w.at.Store(seed)
+		w.since.Store(time.Now().UnixNano())
+		if v := w.seed(seed); v != nil {
+			w.found.add(v)
+		}
+		w.done.Add(1)
+	}
+	w.since.Store(0)
+}
+
+// hung reports whether the seed at hand just turned out to hang. That is a violation, and the worker
+// is given up.
+func (w *worker) hung(now time.Time) bool {
+	since := w.since.Load()
+	if w.hangs || since == 0 || now.UnixNano()-since < int64(w.job.hang) {
+		return false
+	}
+	w.hangs = true
+	w.found.hang(&violation{Seed: w.at.Load(), Check: "hang", Text: fmt.Sprintf("no end after %v", w.job.hang)})
+	return true
+}
+
+// seed runs one seed and returns what it violated. A panic is a violation.
+func (w *worker) seed(seed uint64) (v *violation) {
+	defer func() {
+		if p := recover(); p != nil {
+			v = &violation{Seed: seed, Check: "panic", Text: fmt.Sprint(p), Stack: string(debug.Stack())}
+			w.world = nil // it may be in any state
+			w.totals.seeds++
+		}
+	}()
+	if w.world == nil {
+		w.world = w.job.world()
+	}
+	sim.Expand(&w.s, seed, w.job.ops)
+	r := w.world.Run(&w.s)
+	w.totals.add(seed, r)
+	if r.Violation == "" {
+		return nil
+	}
+	return &violation{Seed: seed, Check: r.Check, Text: r.Violation, marks: r.Marks}
+}
