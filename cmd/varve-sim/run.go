@@ -74,8 +74,10 @@ func (c *runCommand) Validate() error {
 
 // Run runs the seeds and reports.
 func (c *runCommand) Run(ctx context.Context, s *streams) error {
-	j := job{from: c.From, seeds: c.Seeds, workers: c.Workers, ops: c.Ops, limit: c.Time, all: c.All,
-		detections: c.Detections, hang: c.Hang, world: s.world}
+	j := job{
+		from: c.From, seeds: c.Seeds, workers: c.Workers, ops: c.Ops, limit: c.Time, all: c.All,
+		detections: c.Detections, hang: c.Hang, world: s.world,
+	}
 	if j.workers == 0 {
 		j.workers = runtime.GOMAXPROCS(0)
 	}
