@@ -59,6 +59,13 @@ func (x *Injector) Heal() {
 	x.active = false
 }
 
+// Pause ends all faults, armed and random, until Resume: for whoever looks at the disk from outside
+// the run. Arms keep waiting.
+func (x *Injector) Pause() { x.active = false }
+
+// Resume ends a pause.
+func (x *Injector) Resume() { x.activate() }
+
 func (x *Injector) activate() {
 	x.active = len(x.arms) > 0
 	for _, r := range x.rates {

@@ -10,22 +10,11 @@ import (
 	"varve/tiers/disk"
 )
 
-// noFaults ends random faults for as long as a checker looks at the disk.
-var noFaults faultfs.Rates
-
-func (w *World) pauseFaults() { w.disk.SetRates(&noFaults) }
-
-func (w *World) resumeFaults() {
-	if w.process.faults {
-		w.disk.SetRates(&w.h.Rates)
-	}
-}
-
 // audit reads all that the log holds, at one instant, with a process of its own.
 func (w *World) audit() {
 	w.refreshView()
-	w.pauseFaults()
-	defer w.resumeFaults()
+	w.disk.Pause()
+	defer w.disk.Resume()
 	now, c := w.clock.mono, &w.auditor.cursor
 	w.check.AuditBegin(now)
 	next := w.log.Start()
@@ -112,8 +101,8 @@ func (p *planner) init(w *World) {
 // plan makes the plan; nil if the log does not get that far.
 func (p *planner) plan() *core.Plan {
 	w := p.w
-	w.pauseFaults()
-	defer w.resumeFaults()
+	w.disk.Pause()
+	defer w.disk.Resume()
 	cfg := w.h.Config[w.process.config]
 	cfg.ReadOnly = true
 	now := w.clock.now()
@@ -282,6 +271,9 @@ func (w *World) foundBatch(x *decoded, start, end int64, found []bool) {
 
 // rot flips bits at rest, and tells the checker which records that damages.
 func (w *World) rot(e *Event) {
+	if !w.strikes(faultfs.D7Rot) {
+		return
+	}
 	w.names = w.disk.Images(w.names[:0])
 	if len(w.names) == 0 {
 		return
@@ -310,6 +302,10 @@ func (w *World) rot(e *Event) {
 		}
 	}
 }
+
+// strikes reports whether an event may make this fault strike: one that damages what was proven has to
+// be switched on, because from the switch checkers know what to excuse.
+func (w *World) strikes(f faultfs.Fault) bool { return !damage.Has(f) || w.h.Faults.Has(f) }
 
 // recordsAt returns the records at a position of a file, none if it is padding, a footer or no
 // segment, and the end of the records behind them in the file: a reader may not find those any

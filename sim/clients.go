@@ -97,7 +97,9 @@ func (w *World) happen(e *Event) {
 			w.fs.SetCallBudget(e.A, w.rng.Next()&1 == 0)
 		}
 	case Arm:
-		w.disk.Arm(faultfs.Op(e.B), faultfs.Fault(e.A), int(e.C), "")
+		if f := faultfs.Fault(e.A); w.strikes(f) {
+			w.disk.Arm(faultfs.Op(e.B), f, int(e.C), "")
+		}
 	case Hurt:
 		w.disk.SetRates(&w.h.Rates)
 		p.faults = true

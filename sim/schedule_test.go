@@ -42,6 +42,9 @@ func TestParseHostile(t *testing.T) {
 		{"append", "explode", "a kind of event"},
 		{" bytes=", " bytes=99999999", "bytes of"},
 		{" sub=", " sub=zz", "sub=hex"},
+		{"events\n", "events\n0 retry producer=4 sub=0\n", "producer of 0..3"},
+		{" prepare_bytes=", " prepare_bytes=9999999", "prepare_bytes"},
+		{"events\n", "events\n" + strings.Repeat("0 append bytes=65536 sub=0\n", 1025), "expected payloads"},
 		{"events\n", "events\n-5 idle sub=0\n", "a time"},
 		{"events\n", "events\n900000000000 idle sub=0\n", "not before"},
 		{"latency write=", "latency write=-", "latencies"},
@@ -54,7 +57,7 @@ func TestParseHostile(t *testing.T) {
 		_, err := Parse([]byte(bad))
 		var text *TextError
 		if !errors.As(err, &text) || !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%q -> %q: got %v, want %q", x.from, x.to, err, x.want)
+			t.Errorf("%q -> %.80q: got %v, want %q", x.from, x.to, err, x.want)
 		}
 	}
 	for cut := range len(good) {

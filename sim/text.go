@@ -15,6 +15,8 @@ const (
 	eventsMax  = 1 << 16
 	opsMax     = 1 << 15
 	clientsMax = 8
+	bytesMax   = 64 << 20 // payloads, all together
+	fileMax    = 1 << 20  // zeros written ahead, which nothing but the configuration bounds
 )
 
 // TextError is a line of a schedule's text form that cannot be read.
@@ -105,6 +107,7 @@ type parser struct {
 	line   int
 	events bool
 	seen   [2]bool // configurations
+	bytes  int64   // of payloads
 }
 
 func (p *parser) fail(expected, found string) error {
@@ -129,6 +132,9 @@ func (p *parser) finish() error {
 		h.Config[i].LogID, h.Config[i].Nonce = identity(h.Seed)
 		if err := h.Config[i].Validate(); err != nil {
 			return p.fail(fmt.Sprintf("config.%d that the log accepts", i), err.Error())
+		}
+		if n := h.Config[i].PrepareBytes; n > fileMax {
+			return p.fail(fmt.Sprintf("prepare_bytes of at most %d", fileMax), strconv.FormatInt(n, 10))
 		}
 	}
 	return nil
@@ -277,6 +283,11 @@ func (p *parser) event(words []string) error {
 	if e.Kind == Arm && !faultfs.CallFaults(faultfs.Op(e.B)).Has(faultfs.Fault(e.A)) {
 		return p.fail("a fault that can strike that call", strings.Join(words[2:], " "))
 	}
+	if e.Kind == Append {
+		if p.bytes += e.A; p.bytes > bytesMax {
+			return p.fail(fmt.Sprintf("payloads of at most %d bytes together", bytesMax), "more")
+		}
+	}
 	p.s.Events = append(p.s.Events, e)
 	return nil
 }
@@ -319,7 +330,7 @@ func argMax(k Kind, i int) int64 {
 	case k == Append:
 		return [4]int64{1 << 16, 64, contentCount - 1, producersMax}[i]
 	case k == Retry:
-		return producersMax
+		return producersMax - 1
 	case (k == Read || k == Trim || k == FindTime || k == Rot) && i == 0:
 		return 1000
 	case k == Read || k == Poll || k == Rot:
