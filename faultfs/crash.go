@@ -5,7 +5,7 @@ package faultfs
 // was not synced is left of files, and all of directories. With judged, only outcomes are drawn
 // after which the log must open with no operator.
 func (d *Disk) PowerLoss(r *Rand, judged bool) {
-	allowed := d.faults
+	allowed := d.faults &^ d.spared
 	if judged {
 		allowed &^= Set(D1Garbage, D6Stale)
 	}

@@ -6,6 +6,9 @@ import "varve/tiers/disk"
 // a failed sync left in the kernel only is gone with no crash. Sizes go too where no handle is
 // open. Each file is spared by a coin.
 func (d *Disk) MemoryPressure(r *Rand) {
+	if d.spared.Has(D18Pressure) {
+		return
+	}
 	for _, n := range d.inodes {
 		if r.Next()>>63 == 0 {
 			continue
@@ -39,6 +42,9 @@ func (d *Disk) MemoryPressure(r *Rand) {
 
 // WriteBack makes any part of what is dirty or pending durable, as kernels do at any time.
 func (d *Disk) WriteBack(r *Rand) {
+	if d.spared.Has(D10WriteBack) {
+		return
+	}
 	for _, n := range d.inodes {
 		if n.settled() || r.Next()>>63 == 0 {
 			continue
@@ -66,7 +72,7 @@ func (d *Disk) FailWriteBack(r *Rand) bool {
 	start := int(r.Below(uint64(len(d.inodes))))
 	for i := range d.inodes {
 		n := d.inodes[(start+i)%len(d.inodes)]
-		if n.dirtyLo == n.dirtyHi {
+		if n.dirtyLo == n.dirtyHi || d.spared.Has(D17WriteBack) {
 			continue
 		}
 		n.scatter(r, becomesGhost)
@@ -113,7 +119,7 @@ func (d *Disk) Rot(r *Rand, suffix string) (Damage, bool) {
 // False: no such byte on the device.
 func (d *Disk) RotAt(name string, pos int64, bit uint8) bool {
 	n := d.dirs[dirLog].get(name)
-	if n == nil || n.isDir || pos < 0 || pos >= n.sizeD {
+	if n == nil || n.isDir || pos < 0 || pos >= n.sizeD || d.spared.Has(D7Rot) {
 		return false
 	}
 	d.rot(n, pos, bit&7, true)

@@ -17,6 +17,7 @@ type arm struct {
 type Injector struct {
 	rand   Rand
 	faults FaultSet
+	spared FaultSet // are drawn and do not strike
 	rates  Rates
 	arms   []arm
 	active bool // any arm or rate is set: the only test a faultless call makes
@@ -30,6 +31,18 @@ func (x *Injector) SetFaults(s FaultSet) { x.faults = s }
 
 // Faults returns the faults that are switched on.
 func (x *Injector) Faults() FaultSet { return x.faults }
+
+// Spare lets faults take no effect at all, although they are drawn and armed: what else is drawn
+// stays as it is. It holds until it is called again, beyond a Reset.
+func (x *Injector) Spare(s FaultSet) { x.spared = s }
+
+// struck is a fault that was drawn, unless it is spared.
+func (x *Injector) struck(f Fault) Fault {
+	if x.spared.Has(f) {
+		return NoFault
+	}
+	return f
+}
 
 // SetRates makes calls meet faults at random; all zero turns that off.
 func (x *Injector) SetRates(r *Rates) {
@@ -90,7 +103,7 @@ func (x *Injector) Draw(op Op, name string) Fault {
 		f := a.fault
 		x.arms = append(x.arms[:i], x.arms[i+1:]...)
 		x.activate()
-		return f
+		return x.struck(f)
 	}
 	rate := x.rates[op]
 	if rate == 0 || !x.rand.Chance(rate) {
@@ -100,7 +113,7 @@ func (x *Injector) Draw(op Op, name string) Fault {
 	if set == 0 {
 		return NoFault
 	}
-	return set.pick(int(x.rand.Below(uint64(set.Len()))))
+	return x.struck(set.pick(int(x.rand.Below(uint64(set.Len())))))
 }
 
 // Below returns a number in [0, n) from the stream of the draws.

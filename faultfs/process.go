@@ -48,7 +48,7 @@ func (f *FS) enter(op Op, name string) (Fault, error) {
 // die ends the process in this call, which may still be half done.
 func (f *FS) die(op Op) (Fault, error) {
 	f.dead = true
-	if f.torn && (op == OpWrite || op == OpZero || op == OpSync) {
+	if f.torn && !f.d.spared.Has(D19TornCall) && (op == OpWrite || op == OpZero || op == OpSync) {
 		f.d.mark(D19TornCall)
 		return D19TornCall, nil
 	}

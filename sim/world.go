@@ -36,8 +36,11 @@ type World struct {
 	Trace io.Writer
 	tap   Tap
 
-	s    *Schedule
-	h    *Header
+	s *Schedule
+	h *Header
+
+	without *Without // nil: nothing is left out
+
 	res  Result
 	disk *faultfs.Disk
 	fs   *faultfs.FS
@@ -133,6 +136,10 @@ func (w *World) Run(s *Schedule) *Result {
 }
 
 func (w *World) reset(s *Schedule) {
+	if w.without != nil {
+		w.without.apply(s)
+		w.disk.Spare(w.without.faults)
+	}
 	w.s, w.h = s, &s.Header
 	w.res = Result{}
 	w.disk.Reset(faultfs.Params{Seed: s.Header.Seed, Capacity: s.Header.Capacity})
@@ -355,7 +362,7 @@ func (w *World) pump() {
 
 // fail records the first violation.
 func (w *World) fail(check, text string) {
-	if w.res.Violation == "" {
+	if w.res.Violation == "" && !w.silenced(check) {
 		w.res.Check, w.res.Violation = check, text
 		if w.Trace != nil {
 			w.say(TrackWorld, Violated, "VIOLATION of %s: %s", check, text)

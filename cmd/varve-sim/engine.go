@@ -33,6 +33,7 @@ type job struct {
 	all         bool          // go on after a violation
 	detections  uint64        // with all: end at that many violations; 0: go on
 	hang        time.Duration // a seed that takes longer hangs
+	without     []string // is left out
 	world       func() simulator
 }
 
@@ -54,8 +55,12 @@ type violation struct {
 }
 
 // replay returns the line that runs the seed again.
-func (v *violation) replay(ops int) string {
-	return fmt.Sprintf("varve-sim replay %d --profile disk --ops %d", v.Seed, ops)
+func (v *violation) replay(j *job) string {
+	line := fmt.Sprintf("varve-sim replay %d --profile disk --ops %d", v.Seed, j.ops)
+	if len(j.without) > 0 {
+		line += " --without " + strings.Join(j.without, ",")
+	}
+	return line
 }
 
 // totals are sums over seeds. They do not depend on how the seeds were spread over workers, but for

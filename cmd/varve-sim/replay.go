@@ -16,12 +16,15 @@ type replayCommand struct {
 	What    string `arg:"" name:"seed|file" help:"A seed, or a file with the text form of a schedule."`
 	Profile string `enum:"disk" default:"disk" placeholder:"disk" help:"What is simulated: disk."`
 	Ops     int    `default:"0" placeholder:"K" help:"Operations of the seed, as in the run that found it."`
+	Without []string `placeholder:"NAME" help:"Left out, as in the run that found it."`
 	Verbose bool   `short:"v" help:"Print the timeline."`
 	Save    string `placeholder:"FILE" help:"Write the schedule as text, to keep or to edit."`
 }
 
 // Validate checks ranges.
-func (c *replayCommand) Validate() error { return validateOps(c.Ops) }
+func (c *replayCommand) Validate() error {
+	return errors.Join(validateWithout(c.Without), validateOps(c.Ops))
+}
 
 // Run runs the schedule and prints header, outcome and hash.
 func (c *replayCommand) Run(s *streams) error {
@@ -42,7 +45,9 @@ func (c *replayCommand) Run(s *streams) error {
 	if c.Verbose {
 		trace = s.out
 	}
-	r := runTraced(sim.NewWorld(), schedule, trace)
+	w := sim.NewWorld()
+	leave(w, c.Without)
+	r := runTraced(w, schedule, trace)
 	fmt.Fprintf(s.out, "ran         %d events, %d lives, %d operations, %d records acked, %d opens ended in an error\n",
 		r.Events, r.Lives, r.Ops, r.Acked, r.OpenFaults)
 	fmt.Fprintf(s.out, "hash        %016x\n", r.Hash)

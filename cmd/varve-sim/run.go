@@ -53,6 +53,7 @@ type runCommand struct {
 	Time       time.Duration `default:"0" placeholder:"D" help:"Stop after this time, such as 30s."`
 	All        bool          `help:"Go on after a violation and count them."`
 	Detections uint64        `default:"0" placeholder:"N" help:"With --all: stop at the N-th violation in the order of the seeds."`
+	Without    []string      `placeholder:"NAME" help:"Leave faults, switches or checkers out, by their names in TESTING.md, with commas between them."`
 	Hang       time.Duration `default:"1m" placeholder:"D" help:"A seed that takes longer is a violation."`
 	JSON       bool          `name:"json" help:"Print JSON."`
 }
@@ -69,14 +70,42 @@ func (c *runCommand) Validate() error {
 	case c.Time < 0:
 		return fmt.Errorf("--time %v: want a duration above 0", c.Time)
 	}
-	return c.seedRange.Validate()
+	return errors.Join(validateWithout(c.Without), c.seedRange.Validate())
+}
+
+func validateWithout(names []string) error {
+	if _, err := sim.ParseWithout(names); err != nil {
+		return fmt.Errorf("--without %w", err)
+	}
+	return nil
+}
+
+// leave makes a world leave things out.
+func leave(w *sim.World, names []string) {
+	if without, err := sim.ParseWithout(names); err == nil { // Validate has looked at them
+		w.Leave(without)
+	}
+}
+
+// leaving returns worlds that leave things out.
+func leaving(world func() simulator, names []string) func() simulator {
+	if len(names) == 0 {
+		return world
+	}
+	return func() simulator {
+		w := world()
+		if real, ok := w.(*sim.World); ok {
+			leave(real, names)
+		}
+		return w
+	}
 }
 
 // Run runs the seeds and reports.
 func (c *runCommand) Run(ctx context.Context, s *streams) error {
 	j := job{
 		from: c.From, seeds: c.Seeds, workers: c.Workers, ops: c.Ops, limit: c.Time, all: c.All,
-		detections: c.Detections, hang: c.Hang, world: s.world,
+		detections: c.Detections, hang: c.Hang, without: c.Without, world: leaving(s.world, c.Without),
 	}
 	if j.workers == 0 {
 		j.workers = runtime.GOMAXPROCS(0)
@@ -129,7 +158,7 @@ func (r *runReport) verdict(ctx context.Context, s *streams) error {
 			s.note("%s", strings.TrimSpace(v.Stack))
 		}
 		s.note("VIOLATION of %s by seed %d: %s", v.Check, v.Seed, v.Text)
-		s.note("%s", v.replay(r.job.ops))
+		s.note("%s", v.replay(r.job))
 		return failure{errors.New("violated")}
 	}
 	if err := ctx.Err(); err != nil {
@@ -252,7 +281,7 @@ func (r *runReport) json(s *streams) error {
 	if v := r.first; v != nil {
 		out.Struck = map[string]int64{}
 		reached(&r.struck, out.Struck)
-		out.First = &violationJSON{v.Seed, v.Check, v.Text, v.replay(r.job.ops)}
+		out.First = &violationJSON{v.Seed, v.Check, v.Text, v.replay(r.job)}
 	}
 	e := json.NewEncoder(s.out)
 	e.SetIndent("", "  ")

@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"testing"
+
+	"varve/faultfs"
+)
+
+// runWithout runs seeds with things left out and returns what they reached.
+func runWithout(t *testing.T, seeds uint64, names ...string) Marks {
+	t.Helper()
+	x, err := ParseWithout(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWorld()
+	w.Leave(x)
+	var s Schedule
+	var m Marks
+	for seed := range seeds {
+		Expand(&s, seed, 30)
+		r := w.Run(&s)
+		if r.Violation != "" {
+			t.Fatalf("without %v: seed %d: %s", names, seed, r.Violation)
+		}
+		m.Join(&r.Marks)
+	}
+	return m
+}
+
+// switchMarks are what a switch sets off. Features have none.
+var switchMarks = map[Switch]Mark{
+	SwSlow: MarkSlow, SwHang: MarkHang, SwPressure: MarkPressure, SwPower: MarkPower, SwSecond: MarkSecond,
+	SwForward: MarkClock, SwBackward: markClockBack, SwFreeze: markClockFreeze, SwSkew: markClockSkew,
+	SwConfig: MarkConfig, SwPause: MarkPause, SwProducers: MarkRetry,
+}
+
+// What is left out does not strike, all else goes on, and a right log still violates nothing.
+func TestWithout(t *testing.T) {
+	const seeds = 150
+	whole := runWithout(t, seeds)
+	for f := faultfs.Fault(1); f < faultfs.FaultCount; f++ {
+		if f == faultfs.D19Dead { // a crash still ends the call at hand
+			continue
+		}
+		if m := runWithout(t, seeds, f.String()); m.Disk.Has(f) {
+			t.Errorf("without %v: it struck", f)
+		} else if lost := whole.Disk &^ m.Disk &^ f.Bit(); lost.Len() > 4 {
+			t.Errorf("without %v: %d other faults never struck", f, lost.Len())
+		}
+	}
+	for sw, mark := range switchMarks {
+		// The calls of a step that takes seconds count as slow ones too.
+		names := []string{switchNames[sw]}
+		if sw == SwSlow {
+			names = append(names, switchNames[SwHang])
+		}
+		if m := runWithout(t, seeds, names...); m.Sim>>mark&1 != 0 {
+			t.Errorf("without %v: it is marked", names)
+		}
+	}
+	if m := runWithout(t, seeds, recoveryTwice, "D19.dead"); m.Sim>>MarkRecoveryCrashTwice&1 != 0 {
+		t.Error("without crashes in recovery: there is one after another")
+	}
+	runWithout(t, seeds, "producers", "trim", "roll", "big", "zeros", "idle", "writeback")
+}
+
+// Leaving out what does not occur in a seed leaves the run as it is.
+func TestWithoutChangesNothingElse(t *testing.T) {
+	a, b := NewWorld(), NewWorld()
+	x, err := ParseWithout([]string{"D7.rot", "K1", "sector", "second"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Leave(x)
+	var s Schedule
+	same := 0
+	for seed := range uint64(300) {
+		Expand(&s, seed, 20)
+		hash, marks := a.Run(&s).Hash, a.res.Marks
+		if marks.Disk.Has(faultfs.D7Rot) || s.Header.On(SwSecond) {
+			continue
+		}
+		same++
+		if r := b.Run(&s); r.Hash != hash {
+			t.Fatalf("seed %d is another run", seed)
+		}
+	}
+	if same < 100 {
+		t.Errorf("%d seeds compared", same)
+	}
+}
+
+// A checker that is left out is silent, and another one may report instead.
+func TestWithoutChecks(t *testing.T) {
+	for _, check := range WithoutChecks() {
+		x, err := ParseWithout([]string{CheckPrefix + check})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, other := NewWorld(), "K2"
+		if check == other {
+			other = "K3"
+		}
+		w.Leave(x)
+		var s Schedule
+		Expand(&s, 1, 10)
+		w.reset(&s)
+		if w.fail(check, "planted"); w.res.Violation != "" {
+			t.Errorf("without %s: %s", check, w.res.Violation)
+		}
+		if w.fail(other, "planted"); w.res.Check != other {
+			t.Errorf("without %s: no other check reports", check)
+		}
+	}
+	if _, err := ParseWithout([]string{"K99"}); err == nil {
+		t.Error("K99 is left out")
+	}
+}
