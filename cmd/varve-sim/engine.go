@@ -33,7 +33,7 @@ type job struct {
 	all         bool          // go on after a violation
 	detections  uint64        // with all: end at that many violations; 0: go on
 	hang        time.Duration // a seed that takes longer hangs
-	without     []string // is left out
+	without     []string      // is left out
 	world       func() simulator
 }
 

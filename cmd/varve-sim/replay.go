@@ -13,12 +13,12 @@ import (
 )
 
 type replayCommand struct {
-	What    string `arg:"" name:"seed|file" help:"A seed, or a file with the text form of a schedule."`
-	Profile string `enum:"disk" default:"disk" placeholder:"disk" help:"What is simulated: disk."`
-	Ops     int    `default:"0" placeholder:"K" help:"Operations of the seed, as in the run that found it."`
+	What    string   `arg:"" name:"seed|file" help:"A seed, or a file with the text form of a schedule."`
+	Profile string   `enum:"disk" default:"disk" placeholder:"disk" help:"What is simulated: disk."`
+	Ops     int      `default:"0" placeholder:"K" help:"Operations of the seed, as in the run that found it."`
 	Without []string `placeholder:"NAME" help:"Left out, as in the run that found it."`
-	Verbose bool   `short:"v" help:"Print the timeline."`
-	Save    string `placeholder:"FILE" help:"Write the schedule as text, to keep or to edit."`
+	Verbose bool     `short:"v" help:"Print the timeline."`
+	Save    string   `placeholder:"FILE" help:"Write the schedule as text, to keep or to edit."`
 }
 
 // Validate checks ranges.
