@@ -24,6 +24,8 @@ type rig struct {
 	cursor core.Cursor
 	handle disk.Handle
 	got    []uint64
+
+	stepping core.Effect // in flight, some of its steps done
 }
 
 // newRig returns a rig on a fresh disk without a log directory.
