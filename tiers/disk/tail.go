@@ -65,6 +65,11 @@ func (s *Store) rollback(r *core.Result, e *core.Rollback) (done bool, err error
 		return false, err
 	}
 	if r.Stage == 0 {
+		// A write that left nothing behind needs no cut; to cut a file longer would need space on a
+		// disk that may be full.
+		if size, err := f.Size(); err == nil && size <= e.Bytes {
+			return false, nil
+		}
 		if err := f.Truncate(e.Bytes); err != nil {
 			return false, failed(r, core.StepWrite, err)
 		}
