@@ -34,7 +34,9 @@ type World struct {
 	// Trace, if set, gets a timeline that a person can read. If it is a Tap, too, it gets the same as
 	// data.
 	Trace io.Writer
-	tap   Tap
+	// Record keeps what clients read and saw of the tail, too, for History.
+	Record bool
+	tap    Tap
 
 	s *Schedule
 	h *Header
@@ -145,6 +147,7 @@ func (w *World) reset(s *Schedule) {
 	w.disk.Reset(faultfs.Params{Seed: s.Header.Seed, Capacity: s.Header.Capacity})
 	w.attachTap()
 	w.disk.SetFaults(s.Header.Faults)
+	w.check.Record = w.Record
 	w.check.Reset()
 	w.clock.reset()
 	w.rng.Seed(sub(s.Header.Seed, 4))
@@ -391,3 +394,7 @@ func (w *World) note(what, a, b uint64) {
 // Hashes returns the hash of the latest run as it stood after each 64 events, so that the first
 // difference between two runs can be found. It is valid until the next Run.
 func (w *World) Hashes() []uint64 { return w.hashes }
+
+// History copies what clients did and saw in the latest run, and what the log held in the end, if
+// Record was set before it. Where K17 ran the same calls again, it is that of the last of those runs.
+func (w *World) History(h *model.History) { w.check.History(h) }

@@ -5,6 +5,7 @@ package porcupine
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -82,8 +83,17 @@ func step(l *log, i *input) (bool, *log) {
 
 // Check judges a history. Unknown means that the time-out passed.
 func Check(h *model.History, timeout time.Duration) porcupine.CheckResult {
-	result, _ := porcupine.CheckOperationsVerbose(Model, Operations(h), timeout)
-	return result
+	return porcupine.CheckOperationsTimeout(Model, Operations(h), timeout)
+}
+
+// Visualize judges a history and writes porcupine's picture of it: one HTML page, which needs nothing
+// from elsewhere. In a history that is not linearizable it shows how far an order could be found.
+func Visualize(w io.Writer, h *model.History, timeout time.Duration) (porcupine.CheckResult, error) {
+	result, info := porcupine.CheckOperationsVerbose(Model, Operations(h), timeout)
+	if err := porcupine.Visualize(Model, info, w); err != nil {
+		return result, fmt.Errorf("porcupine: %w", err)
+	}
+	return result, nil
 }
 
 // Operations translates a history. An append without a known outcome is resolved by what the log

@@ -1,6 +1,10 @@
 package porcupine
 
 import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +13,7 @@ import (
 
 	"varve/model"
 	"varve/model/ideal"
+	"varve/sim"
 )
 
 const timeout = 5 * time.Second
@@ -211,58 +216,186 @@ func era(h *model.History, s model.Stamp) (from, to model.Stamp) {
 	return from, to
 }
 
-func TestLegalHistoriesAgree(t *testing.T) {
-	var l ideal.Log
-	var c model.Checker
-	var h model.History
-	calls, losses := 0, 0
-	const seeds = 1500
-	for seed := range uint64(seeds) {
-		record(&l, &c, &h, seed)
-		if v := c.Violation(); v != nil {
-			t.Fatalf("seed %d: %v", seed, v)
+// histories is how many histories TestHistoriesAgree judges: VARVE_HISTORIES, the same ones from the
+// first on.
+func histories(t *testing.T) int {
+	text := os.Getenv("VARVE_HISTORIES")
+	if text == "" {
+		return 4000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("VARVE_HISTORIES = %q: want a number of histories", text)
+	}
+	return n
+}
+
+// callsMin and callsMax bound the histories that are judged: shorter ones show little, and porcupine
+// searches.
+const callsMin, callsMax = 50, 200
+
+// tally counts verdicts.
+type tally struct{ legal, illegal int }
+
+// TestHistoriesAgree judges histories of the ideal log and of the simulator, as they were played and
+// with one thing changed, by the direct check and by porcupine.
+func TestHistoriesAgree(t *testing.T) {
+	const asPlayed = 3 // of asPlayed + len(mutations)
+	want := histories(t)
+	var p player
+	sources := [...]struct {
+		name string
+		play func(t *testing.T, seed uint64) bool
+		of   []tally
+		n    int
+	}{{name: "ideal", play: p.ideal}, {name: "simulator", play: p.simulate}}
+	for i := range sources {
+		sources[i].of = make([]tally, len(mutations)+1)
+	}
+	calls, losses, timeouts := 0, 0, 0
+	for seed, judged := uint64(0), 0; judged < want; seed++ {
+		kinds := uint64(asPlayed + len(mutations))
+		from := &sources[seed/kinds%2]
+		if !from.play(t, seed) || len(p.h.Calls) < callsMin || len(p.h.Calls) > callsMax {
+			continue
 		}
-		if !both(t, &h, "as played", seed) {
-			t.Fatalf("seed %d: a legal history is refused: %v", seed, h.Judge())
+		what, at := "as played", 0
+		if k := int(seed % kinds); k >= asPlayed {
+			at = 1 + k - asPlayed
+			what = mutations[at-1].name
+			if !mutations[at-1].do(&p.h, drawer(seed)) {
+				continue
+			}
 		}
-		calls += len(h.Calls)
-		for i := range h.Calls {
-			if h.Calls[i].Kind == model.CallLose && h.Calls[i].Count > 0 {
-				losses++
+		judged++
+		from.n++
+		calls += len(p.h.Calls)
+		losses += lossesOf(&p.h)
+		direct := p.h.Judge()
+		switch Check(&p.h, timeout) {
+		case porcupine.Unknown:
+			timeouts++
+			t.Errorf("seed %d %s %s: porcupine timed out after %v: the set-up is wrong", seed, from.name, what, timeout)
+		case porcupine.Ok:
+			from.of[at].legal++
+			if direct != nil {
+				t.Fatalf("seed %d %s %s: porcupine finds an order, the direct check says: %v", seed, from.name, what, direct)
+			}
+		default:
+			from.of[at].illegal++
+			if direct == nil || at == 0 {
+				t.Fatalf("seed %d %s %s: porcupine finds no order, the direct check: %v", seed, from.name, what, direct)
 			}
 		}
 	}
-	t.Logf("%d histories, %d calls, %d crashes that lost records: no disagreement", seeds, calls, losses)
-	if losses == 0 || calls < 50*seeds || calls > 250*seeds {
-		t.Errorf("the sample is off: %d calls, %d losses in %d histories", calls, losses, seeds)
+	for at := range len(mutations) + 1 {
+		name := "as played"
+		if at > 0 {
+			name = mutations[at-1].name
+		}
+		ideal, real := sources[0].of[at], sources[1].of[at]
+		t.Logf("%-50s ideal %5d illegal, %5d legal; simulator %5d illegal, %5d legal", name, ideal.illegal, ideal.legal, real.illegal, real.legal)
+		if want >= 4000 && at > 0 && ideal.illegal+real.illegal == 0 && name != "drop an ack" {
+			t.Errorf("%s: never illegal, so it shows nothing", name)
+		}
+	}
+	t.Logf("%d histories (%d of the ideal log, %d of the simulator), %d calls, %d crashes that lost records, %d time-outs: no disagreement",
+		want, sources[0].n, sources[1].n, calls, losses, timeouts)
+	if want >= 4000 && losses == 0 {
+		t.Error("no crash lost a record: the sample is off")
 	}
 }
 
-func TestMutatedHistoriesAgree(t *testing.T) {
-	var l ideal.Log
-	var c model.Checker
-	var h model.History
-	for _, m := range mutations {
-		legal, illegal := 0, 0
-		for seed := range uint64(400) {
-			record(&l, &c, &h, seed)
-			rand := seed
-			if !m.do(&h, func(n int) int {
-				rand = rand*6364136223846793005 + 1442695040888963407
-				return int(rand >> 33 % uint64(n))
-			}) {
-				continue
-			}
-			if both(t, &h, m.name, seed) {
-				legal++
-			} else {
-				illegal++
+// player plays a run into h.
+type player struct {
+	log     ideal.Log
+	check   model.Checker
+	h       model.History
+	world   *sim.World
+	planned sim.Schedule
+}
+
+func (p *player) ideal(t *testing.T, seed uint64) bool {
+	record(&p.log, &p.check, &p.h, seed)
+	if v := p.check.Violation(); v != nil {
+		t.Fatalf("seed %d: %v", seed, v)
+	}
+	return true
+}
+
+// simulate runs a seed of the simulator: the real log, over a disk that fails. A disk that damages
+// what was proven is left out, because then records may go without a client doing anything.
+func (p *player) simulate(t *testing.T, seed uint64) bool {
+	if p.world == nil {
+		p.world = sim.NewWorld()
+		p.world.Record = true
+	}
+	sim.Expand(&p.planned, seed, 50+int(seed%60))
+	if p.planned.Header.Damaging() {
+		return false
+	}
+	if r := p.world.Run(&p.planned); r.Violation != "" {
+		t.Fatalf("seed %d: %s", seed, r.Violation)
+	}
+	p.world.History(&p.h)
+	return unique(&p.h)
+}
+
+// unique reports whether no batch was appended twice, as one of a producer that the log has forgotten
+// is: both checks tell appends apart by their values.
+func unique(h *model.History) bool {
+	seen := map[model.Value]bool{}
+	for i := range h.Calls {
+		c := &h.Calls[i]
+		if c.Kind != model.CallAppend {
+			continue
+		}
+		if v := h.Of(c)[0]; seen[v] {
+			return false
+		} else {
+			seen[v] = true
+		}
+	}
+	return true
+}
+
+// drawer draws numbers from a seed.
+func drawer(seed uint64) draw {
+	return func(n int) int {
+		seed = seed*6364136223846793005 + 1442695040888963407
+		return int(seed >> 33 % uint64(n))
+	}
+}
+
+func lossesOf(h *model.History) (n int) {
+	for i := range h.Calls {
+		if h.Calls[i].Kind == model.CallLose && h.Calls[i].Count > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// The picture is one page that loads nothing, whether there is an order or not.
+func TestVisualize(t *testing.T) {
+	var p player
+	p.ideal(t, 5)
+	for _, want := range []porcupine.CheckResult{porcupine.Ok, porcupine.Illegal} {
+		var page bytes.Buffer
+		if got, err := Visualize(&page, &p.h, timeout); err != nil || got != want {
+			t.Fatalf("%v, %v, want %v", got, err, want)
+		}
+		for _, part := range []string{"<html", "append -\\u003e [0, ", "</html>"} {
+			if !strings.Contains(page.String(), part) {
+				t.Errorf("no %q in a page of %d bytes", part, page.Len())
 			}
 		}
-		t.Logf("%-52s %3d illegal, %3d still legal", m.name, illegal, legal)
-		if illegal == 0 && m.name != "drop an ack" {
-			t.Errorf("%s: never illegal, so it shows nothing", m.name)
+		for _, part := range []string{"src=", "@import", "url(", "fetch("} {
+			if strings.Contains(page.String(), part) {
+				t.Errorf("the page loads something: %q", part)
+			}
 		}
+		p.h.Final = append(p.h.Final, model.MakeValue(1<<20, 0))
 	}
 }
 
