@@ -66,6 +66,16 @@ func (d *Disk) WriteBack(r *Rand) {
 	}
 }
 
+// Flush makes all that is dirty or pending durable, as kernels do when they have the time.
+func (d *Disk) Flush() {
+	for _, n := range d.inodes {
+		n.flush()
+	}
+	for i := range d.dirs {
+		d.dirs[i].settle()
+	}
+}
+
 // FailWriteBack is a background write-back of one dirty file that fails: part of it is lost as
 // after D17Clean, and the next sync of that file reports it. False: nothing is dirty.
 func (d *Disk) FailWriteBack(r *Rand) bool {

@@ -124,6 +124,12 @@ func (h *File) WriteAt(bufs [][]byte, off int64) (int, error) {
 	}
 	count, err := h.part(fault, off, total)
 	if count > 0 {
+		if h.fs.observer != nil {
+			for s := int64(1); s <= boundaries(off, count); s++ {
+				h.node.write(bufs, off, upTo(off, s))
+				h.fs.observer.Inside(s)
+			}
+		}
 		h.node.write(bufs, off, count)
 		h.fs.d.counts.WriteBytes += uint64(count)
 	}
@@ -141,6 +147,12 @@ func (h *File) WriteZeros(off, n int64) error {
 	}
 	count, err := h.part(fault, off, n)
 	if count > 0 {
+		if h.fs.observer != nil {
+			for s := int64(1); s <= boundaries(off, count); s++ {
+				h.node.zero(off, upTo(off, s))
+				h.fs.observer.Inside(s)
+			}
+		}
 		h.node.zero(off, count)
 		h.fs.d.counts.ZeroBytes += uint64(count)
 	}
@@ -189,12 +201,18 @@ func (h *File) part(fault Fault, off, total int64) (int64, error) {
 // tear returns how much of a write is done when it fails or the process dies in it: some sectors
 // from the front. Kernels copy and allocate whole blocks; no part of a sector is written alone.
 func (d *Disk) tear(off, total int64) int64 {
-	cuts := (off+total-1)/Sector - off/Sector // sector boundaries inside the write
-	cut := int64(d.rand.Below(uint64(cuts + 1)))
-	if cut == 0 {
+	return upTo(off, int64(d.rand.Below(uint64(boundaries(off, total)+1))))
+}
+
+// boundaries returns how many sector boundaries lie inside a write.
+func boundaries(off, total int64) int64 { return (off+total-1)/Sector - off/Sector }
+
+// upTo returns how many bytes of a write lie before the n-th boundary inside it, none for n 0.
+func upTo(off, n int64) int64 {
+	if n == 0 {
 		return 0
 	}
-	return (off/Sector+cut)*Sector - off
+	return (off/Sector+n)*Sector - off
 }
 
 // Truncate implements disk.File.

@@ -91,6 +91,10 @@ func hashEntry(at int, e entry, content []byte) uint64 {
 	for i := 0; i < len(e.name); i++ {
 		h = (h ^ uint64(e.name[i])) * 0x100000001b3
 	}
+	return mix(hashBytes(h, content))
+}
+
+func hashBytes(h uint64, content []byte) uint64 {
 	const prime = 0x9e3779b97f4a7c15
 	for len(content) >= 8 {
 		h = (h ^ binary.LittleEndian.Uint64(content)) * prime
@@ -100,7 +104,7 @@ func hashEntry(at int, e entry, content []byte) uint64 {
 	for _, b := range content {
 		h = (h ^ uint64(b)) * 0x100000001b3
 	}
-	return mix(h)
+	return h
 }
 
 // lowBit returns the index of the lowest bit set.

@@ -8,12 +8,28 @@ type FS struct {
 	torn   bool  // the call that the budget ends in is torn
 	dead   bool
 	calls  uint64
+
+	observer Observer
 }
+
+// Observer is told how far the calls of a process have come, so that a crash can be tried at every
+// point. It may look at the disk and must not change it.
+type Observer interface {
+	// Before is called when a call begins.
+	Before(op Op, name string)
+	// Inside is called within a write, at each sector boundary in it but the last, with the number of
+	// sectors that are written. Kernels copy and allocate whole blocks; no part of a sector is written
+	// alone.
+	Inside(sectors int64)
+}
+
+// Observe tells an observer of all calls to come, of later lives too; nil ends that.
+func (f *FS) Observe(o Observer) { f.observer = o }
 
 // begin starts a life.
 func (f *FS) begin() {
 	f.d.lives++
-	*f = FS{d: f.d, life: f.d.lives, budget: -1}
+	*f = FS{d: f.d, life: f.d.lives, budget: -1, observer: f.observer}
 }
 
 // SetCallBudget lets n more calls happen; every later one returns ErrDead and has no effect. With
@@ -36,6 +52,9 @@ func (f *FS) enter(op Op, name string) (Fault, error) {
 	}
 	if f.budget > 0 {
 		f.budget--
+	}
+	if f.observer != nil {
+		f.observer.Before(op, name)
 	}
 	f.calls++
 	f.d.counts.Calls[op]++

@@ -175,6 +175,12 @@ func (w *World) step(lane core.Lane) {
 		w.launch(lane)
 		return
 	}
+	w.completed(lane)
+}
+
+// completed tells the log of an effect that has ended.
+func (w *World) completed(lane core.Lane) {
+	f := &w.flights[lane]
 	e, err, before := f.effect, f.err, w.log.Phase()
 	w.syncFailed(f)
 	f.effect = nil

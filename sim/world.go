@@ -299,13 +299,18 @@ func (w *World) settle() {
 		w.pump()
 		w.deadline()
 	}
+	w.judge()
+	w.progress()
+}
+
+// judge takes what the checker and the disk have found.
+func (w *World) judge() {
 	if v := w.check.Violation(); v != nil && w.res.Violation == "" {
 		w.fail(v.Check.String(), v.Error())
 	}
 	if what := w.disk.Broken(); what != "" && what != synced && !w.damaged() {
 		w.fail("disk", w.disk.Violation())
 	}
-	w.progress()
 }
 
 // Lanes that may have something new to do: what happened to the log decides. Asking one that has not

@@ -27,10 +27,11 @@ const (
 // commands are what varve-sim can do: one file for each subcommand. The hidden ones are what it
 // starts itself as, in another process.
 type commands struct {
-	Run    runCommand    `cmd:"" help:"Run many seeds; a violated property ends with the line that replays it."`
-	Replay replayCommand `cmd:"" help:"Run one seed, or one kept schedule, and print what happened."`
-	Meta   metaCommand   `cmd:"" help:"Prove that a seed is always the same run, in any world and any process."`
-	Demo   demoCommand   `cmd:"" help:"Show on a real directory what a log survives. Fails if one of its claims fails."`
+	Run     runCommand     `cmd:"" help:"Run many seeds; a violated property ends with the line that replays it."`
+	Replay  replayCommand  `cmd:"" help:"Run one seed, or one kept schedule, and print what happened."`
+	Meta    metaCommand    `cmd:"" help:"Prove that a seed is always the same run, in any world and any process."`
+	Exhaust exhaustCommand `cmd:"" help:"Go through every short sequence of operations with every crash, and a second one in recovery."`
+	Demo    demoCommand    `cmd:"" help:"Show on a real directory what a log survives. Fails if one of its claims fails."`
 
 	Mutants mutantsCommand `cmd:"" help:"Plant one bug at a time in a copy of the source and measure how often the simulator finds it."`
 
