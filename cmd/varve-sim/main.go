@@ -34,6 +34,7 @@ type commands struct {
 	Demo    demoCommand    `cmd:"" help:"Show on a real directory what a log survives. Fails if one of its claims fails."`
 
 	Mutants mutantsCommand `cmd:"" help:"Plant one bug at a time in a copy of the source and measure how often the simulator finds it."`
+	Report  reportCommand  `cmd:"" help:"Write one HTML page: a run step by step, with the sectors of its disk, and the overview."`
 
 	MetaChild  metaChildCommand  `cmd:"" hidden:""`
 	DemoWriter demoWriterCommand `cmd:"" hidden:""`

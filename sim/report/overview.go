@@ -18,7 +18,7 @@ const inputBytesMax = 64 << 20
 // Overview is what other commands found. A part that was not given is nil, and the page says so.
 type Overview struct {
 	Run     *RunFigures
-	Mutants *Mutants
+	Mutants Mutants
 	Bound   *Bound
 }
 
@@ -55,6 +55,14 @@ func ReadRun(name string) (*RunFigures, error) {
 			name, r.Seeds, len(r.Marks))
 	}
 	return r, nil
+}
+
+// Speed is seeds per second of CPU time in words.
+func (r *RunFigures) Speed() string {
+	if r.PerCore == nil {
+		return "not given"
+	}
+	return whole(*r.PerCore) + " seeds/s/core"
 }
 
 // readJSON reads a file into a value. Fields that the page does not know are for others.

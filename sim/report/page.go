@@ -40,7 +40,7 @@ type view struct {
 }
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"group": group, "whole": whole,
+	"group": group,
 	"titled": func(title, id string, m *matrix) map[string]any {
 		return map[string]any{"Title": title, "ID": id, "Of": m}
 	},

@@ -10,7 +10,7 @@
   const last = moments.length - 1;
   if (last < 0) return;
 
-  const LANE = 26, TOP = 26, GAP = 13;
+  const LANE = 26, TOP = 42, GAP = 13;
   const SVG = "http://www.w3.org/2000/svg";
   const make = (parent, name, attributes, text) => {
     const e = document.createElementNS(SVG, name);
@@ -95,6 +95,8 @@
       const from = life.from - GAP / 2;
       if (from > right || end < left) return;
       if (i % 2 === 1) make(picture, "rect", { class: "life", x: from, y: TOP, width: end - from, height: height - TOP });
+      make(picture, "line", { class: "tick", x1: from, x2: from, y1: 4, y2: height });
+      make(picture, "text", { class: "lifename", x: Math.max(from, Math.min(left, end - 46)) + 6, y: 14 }, "life " + life.life);
     });
     for (let i = 0; i <= story.tracks.length; i++)
       make(picture, "line", { class: "rule", x1: left, x2: right, y1: TOP + i * LANE, y2: TOP + i * LANE });

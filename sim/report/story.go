@@ -182,7 +182,7 @@ func (t *teller) Moment(m *sim.Moment, d *faultfs.Disk) {
 	t.states = d.States(t.states[:0])
 	out := moment{
 		At: m.At, Until: m.Until, Life: m.Life, Track: t.track(m.Track), Kind: kindWords[m.Kind],
-		Text: strings.TrimSpace(m.Text), Disk: t.rows.changes(t.states, t.story, t.seed),
+		Text: short(m), Disk: t.rows.changes(t.states, t.story, t.seed),
 	}
 	if len(t.faults) > 0 {
 		out.Faults = append(out.Faults, t.faults...)
@@ -200,4 +200,18 @@ func (t *teller) track(x sim.Track) int {
 		t.order = append(t.order, x)
 	}
 	return n
+}
+
+// short is the text of a moment without what the page shows beside it: its time, its lane. The seed
+// of an event stands in the schedule.
+func short(m *sim.Moment) string {
+	text := strings.TrimSpace(m.Text)
+	if m.Kind == sim.Asked {
+		_, text, _ = strings.Cut(strings.TrimPrefix(text, "> "), " ")
+		text, _, _ = strings.Cut(text, " sub=")
+	}
+	if strings.HasPrefix(text, "[lane ") {
+		_, text, _ = strings.Cut(text, "] ")
+	}
+	return text
 }
