@@ -17,6 +17,8 @@ type Tap interface {
 	Begin()
 	// Moment is one line. Both arguments are the world's own and valid until the call returns.
 	Moment(m *Moment, d *faultfs.Disk)
+	// End is the end of a run, with what clients called and saw.
+	End(h *model.Checker)
 	// Fault is a fault that takes effect: before the moment that shows what came of it.
 	Fault(f faultfs.Fault)
 }
@@ -99,12 +101,19 @@ const (
 // attachTap begins a run for the tap, if there is one.
 func (w *World) attachTap() {
 	w.tap, _ = w.Trace.(Tap)
+	w.check.Record = w.tap != nil
 	if w.tap == nil {
 		w.disk.Watch(nil)
 		return
 	}
 	w.disk.Watch(w.tap.Fault)
 	w.tap.Begin()
+}
+
+func (w *World) endTap() {
+	if w.tap != nil {
+		w.tap.End(w.check)
+	}
 }
 
 // issued shows a step that is on its way.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"varve/faultfs"
+	"varve/model"
 )
 
 // tapped keeps what a tap gets.
@@ -15,10 +16,19 @@ type tapped struct {
 	moments []Moment
 	faults  faultfs.FaultSet
 	states  []faultfs.FileState
+	calls   int
 	differ  int // moments at which the device missed something
 }
 
 func (t *tapped) Begin() { t.runs++ }
+
+func (t *tapped) End(c *model.Checker) {
+	if t.runs == 1 {
+		var h model.History
+		c.History(&h)
+		t.calls = len(h.Calls)
+	}
+}
 
 func (t *tapped) Moment(m *Moment, d *faultfs.Disk) {
 	t.moments = append(t.moments, *m)
@@ -68,6 +78,9 @@ func TestTap(t *testing.T) {
 		if tap.runs == 1 && (kinds[Started] != want.Lives || kinds[Acked] != want.Acked || kinds[Asked] > len(s.Events)) {
 			t.Errorf("seed %d: %d lives, %d acked, %d events; the run had %d, %d, at most %d", seed,
 				kinds[Started], kinds[Acked], kinds[Asked], want.Lives, want.Acked, len(s.Events))
+		}
+		if tap.calls < want.Acked {
+			t.Errorf("seed %d: a history of %d calls, %d were acked", seed, tap.calls, want.Acked)
 		}
 		if tap.differ == 0 {
 			t.Errorf("seed %d: kernel and device never differ", seed)

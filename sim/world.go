@@ -177,6 +177,7 @@ func (w *World) reset(s *Schedule) {
 }
 
 func (w *World) run() {
+	defer w.endTap()
 	defer w.caught()
 	w.start()
 	w.settle()

@@ -48,7 +48,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 
 // Write writes the page.
 func Write(w io.Writer, p *Page) error {
-	v := &view{Page: p, Style: template.CSS(pageCSS), Script: template.JS(pageJS)} //nolint:gosec // the page's own
+	v := &view{Page: p, Style: template.CSS(pageCSS), Script: template.JS(pageJS)}
 	scripts := []string{pageJS}
 	for _, m := range inlineScript.FindAllStringSubmatch(p.History, -1) {
 		scripts = append(scripts, m[1])
@@ -59,7 +59,7 @@ func Write(w io.Writer, p *Page) error {
 		sum := sha256.Sum256([]byte(s))
 		policy += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
-	v.Policy = template.HTMLAttr(`content="` + policy + `"`) //nolint:gosec // made of constants and hashes
+	v.Policy = template.HTMLAttr(`content="` + policy + `"`)
 	return page.Execute(w, v)
 }
 

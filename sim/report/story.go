@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"varve/faultfs"
+	"varve/model"
 	"varve/sim"
 )
 
@@ -24,7 +25,9 @@ type Story struct {
 	Moments []moment `json:"moments"`
 	Files   []string `json:"files"` // names of rows
 	Faults  []string `json:"-"`     // that struck, in the order of the first time
-	kinds   map[sim.MomentKind]int
+
+	// History is what clients called and saw.
+	History model.History `json:"-"`
 }
 
 // moment is a line of the timeline, and what it changed on the disk.
@@ -68,7 +71,7 @@ var kindWords = map[sim.MomentKind]string{
 func Tell(w *sim.World, s *sim.Schedule) *Story {
 	count := &counter{}
 	runTapped(w, s, count, nil)
-	story := &Story{kinds: map[sim.MomentKind]int{}}
+	story := new(Story)
 	t := &teller{story: story, run: count.shown(), tracks: map[sim.Track]int{}, seed: maphash.MakeSeed()}
 	t.skip = max(0, count.moments[t.run]-momentsMax)
 	story.Skipped = t.skip
@@ -131,6 +134,8 @@ func (c *counter) Moment(m *sim.Moment, _ *faultfs.Disk) {
 	}
 }
 
+func (c *counter) End(*model.Checker) {}
+
 func (c *counter) Fault(faultfs.Fault) {}
 
 // shown returns the run to show: the violated one, else the first, which is the schedule itself.
@@ -153,6 +158,12 @@ type teller struct {
 
 func (t *teller) Begin() { t.now++ }
 
+func (t *teller) End(c *model.Checker) {
+	if t.now-1 == t.run {
+		c.History(&t.story.History)
+	}
+}
+
 func (t *teller) Fault(f faultfs.Fault) {
 	if t.now-1 != t.run {
 		return
@@ -173,7 +184,6 @@ func (t *teller) Moment(m *sim.Moment, d *faultfs.Disk) {
 	if t.now-1 != t.run {
 		return
 	}
-	t.story.kinds[m.Kind]++
 	if t.skip > 0 {
 		t.skip--
 		t.faults = t.faults[:0]
