@@ -92,7 +92,7 @@ func (w *World) happen(e *Event) {
 	case Crash:
 		w.crash(e)
 	case Doom:
-		if p.up {
+		if p.up && !w.spared() {
 			p.doom = e.B
 			w.fs.SetCallBudget(e.A, w.rng.Next()&1 == 0)
 		}

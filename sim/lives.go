@@ -353,6 +353,9 @@ func (w *World) gone(orderly bool) {
 // crash ends a life as the schedule says.
 func (w *World) crash(e *Event) {
 	p := &w.process
+	if w.spared() {
+		return
+	}
 	if p.up {
 		p.delay = e.C
 		if w.h.On(SwConfig) {

@@ -37,6 +37,27 @@ func WithoutFaults() []string {
 	return append(append(names, switchNames[:]...), recoveryCrash, recoveryTwice)
 }
 
+// switchMarks are what the switches of faults set off. The other switches are features.
+var switchMarks = map[string]Mark{
+	switchNames[SwSlow]: MarkSlow, switchNames[SwHang]: MarkHang, switchNames[SwPressure]: MarkPressure,
+	switchNames[SwPower]: MarkPower, switchNames[SwSecond]: MarkSecond, switchNames[SwForward]: MarkClock,
+	switchNames[SwBackward]: markClockBack, switchNames[SwFreeze]: markClockFreeze, switchNames[SwSkew]: markClockSkew,
+	switchNames[SwConfig]: MarkConfig, switchNames[SwPause]: MarkPause,
+	recoveryCrash: MarkRecoveryCrash, recoveryTwice: MarkRecoveryCrashTwice,
+}
+
+// WithoutMark returns the mark, as MarkCounts.List has it, that is never reached without a fault; "" if
+// the name is that of a feature.
+func WithoutMark(fault string) string {
+	if f, ok := faultfs.ParseFault(fault); ok {
+		return "disk " + f.String()
+	}
+	if m, ok := switchMarks[fault]; ok {
+		return "sim " + markNames[m]
+	}
+	return ""
+}
+
 // WithoutChecks lists the checkers that may be left out.
 func WithoutChecks() []string {
 	names := slices.Clone(worldChecks)
@@ -101,6 +122,12 @@ func (w *World) silenced(check string) bool {
 		w.stage = stageDone
 	}
 	return true
+}
+
+// spared reports whether the process may not die now, because it recovers.
+func (w *World) spared() bool {
+	x := w.without
+	return x != nil && x.again >= 0 && w.process.up && !w.process.opened && (x.again == 0 || w.diedInOpen)
 }
 
 // apply takes out of a schedule what is left out of all that happens.

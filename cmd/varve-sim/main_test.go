@@ -37,7 +37,8 @@ func program(t *testing.T, world func() simulator, args string) (code int, out, 
 type planted struct {
 	violates map[uint64]string
 	panics   map[uint64]string
-	skew     uint64 // is added to the hashes
+	hangs    map[uint64]chan struct{} // until it is closed
+	skew     uint64                   // is added to the hashes
 	hashes   []uint64
 	res      sim.Result
 }
@@ -46,6 +47,9 @@ func (p *planted) Run(s *sim.Schedule) *sim.Result {
 	seed := s.Header.Seed
 	if text, ok := p.panics[seed]; ok {
 		panic(text)
+	}
+	if until, ok := p.hangs[seed]; ok {
+		<-until
 	}
 	p.res = sim.Result{Hash: seed * 3, Events: 200, Ops: 10, Appends: 7, Lives: 2, Acked: 5}
 	if text, ok := p.violates[seed]; ok {
@@ -74,6 +78,14 @@ func TestUsage(t *testing.T) {
 		{"run --seeds 2 --from 18446744073709551614", "beyond the last one"},
 		{"replay", "seed|file"},
 		{"replay 1 --ops 99999", "--ops 99999"},
+		{"run --seeds 1 --detections 2", "only with --all"},
+		{"run --seeds 1 --hang 0s", "--hang 0s"},
+		{"run --seeds 1 --without D99.none", "\"D99.none\": no fault, switch or checker"},
+		{"replay 1 --without K99", "\"K99\": no fault, switch or checker"},
+		{"mutants --seeds 0", "want at least 1"},
+		{"mutants --detections 0", "want at least 1"},
+		{"mutants --only [", "syntax error in pattern"},
+		{"mutants --json --markdown", "can't be used together"},
 		{"meta --seeds 0", "want at least 1"},
 		{"demo --seeds 0", "want at least 1"},
 	} {

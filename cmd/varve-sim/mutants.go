@@ -20,6 +20,8 @@ type mutantsCommand struct {
 	Seeds      uint64 `default:"1000000" placeholder:"N" help:"Seeds of a landing: a mutant has to be detected often enough within them."`
 	Detections uint64 `default:"20" placeholder:"N" help:"What is often enough; the run of a mutant ends there."`
 	Workers    int    `default:"0" placeholder:"W" help:"Mutants that are built and run at the same time; 0: one for each core. The result does not depend on it."`
+	Needed     bool   `help:"Also leave each fault and each checker out in turn, and report which mutants then survive."`
+	Meta       uint64 `default:"0" placeholder:"N" help:"Also prove, with each mutant built in, that N seeds are the same run twice."`
 	JSON       bool   `name:"json" xor:"form" help:"Print JSON."`
 	Markdown   bool   `xor:"form" help:"Print the table of docs/evidence.md."`
 }
@@ -80,12 +82,14 @@ func (c *mutantsCommand) only(list []*mutants.Mutant) []*mutants.Mutant {
 type lab interface {
 	build(ctx context.Context, m *mutants.Mutant) (program string, err error)
 	run(ctx context.Context, program string, t trial) (*reportJSON, error)
+	meta(ctx context.Context, program string, seeds uint64) error
 }
 
 // trial is one run of a mutant.
 type trial struct {
 	seeds, detections uint64
 	ops               int
+	without           string // "": nothing
 }
 
 // gate measures each mutant and fails if the simulator does not find it.
@@ -119,6 +123,9 @@ func (c *mutantsCommand) report(s *streams, rows []*mutantRow) error {
 		}
 	case c.Markdown:
 		markdown(s, rows)
+	}
+	if c.Needed && !c.JSON {
+		c.printNeeded(s, rows)
 	}
 	failed := 0
 	for _, row := range rows {
@@ -185,5 +192,15 @@ func (c *mutantsCommand) measure(ctx context.Context, m *mutants.Mutant, l lab) 
 	}
 	row.take(r, &t)
 	row.judge(c)
+	if c.Meta > 0 && row.Checks["hang"]+row.Checks["crash"] == 0 && row.Failure == "" {
+		if err := l.meta(ctx, program, c.Meta); err != nil {
+			row.Failure = "meta: " + err.Error()
+		}
+	}
+	if c.Needed && row.Failure == "" && !row.Equivalent {
+		if err := c.measureWithout(ctx, program, m, row, l); err != nil {
+			row.Failure = err.Error()
+		}
+	}
 	return row
 }

@@ -77,6 +77,9 @@ func (l *sourceLab) process(ctx context.Context, program string, t trial) (*repo
 	cmd := exec.CommandContext(ctx, program, "run", "--json", "--all", fmt.Sprintf("--seeds=%d", t.seeds),
 		fmt.Sprintf("--detections=%d", t.detections), fmt.Sprintf("--ops=%d", t.ops), fmt.Sprintf("--workers=%d", l.workers),
 		fmt.Sprintf("--hang=%v", mutantHang))
+	if t.without != "" {
+		cmd.Args = append(cmd.Args, "--without="+t.without)
+	}
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -93,4 +96,16 @@ func (l *sourceLab) process(ctx context.Context, program string, t trial) (*repo
 		return nil, fmt.Errorf("dies without a report: %w: %s", errors.Join(err, jsonErr), line)
 	}
 	return &r, nil
+}
+
+// meta runs the program's meta command.
+func (l *sourceLab) meta(ctx context.Context, program string, seeds uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, mutantTime)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, "meta", fmt.Sprintf("--seeds=%d", seeds)).CombinedOutput()
+	if err != nil {
+		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+		return fmt.Errorf("%w: %s", err, line)
+	}
+	return nil
 }

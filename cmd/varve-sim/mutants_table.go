@@ -24,7 +24,8 @@ type mutantRow struct {
 	Low        float64           `json:"rate_low"`
 	High       float64           `json:"rate_high"`
 	Checks     map[string]uint64 `json:"checks,omitempty"`
-	Struck     map[string]int64  `json:"marks,omitempty"` // detections in which each mark was reached
+	Struck     map[string]int64  `json:"marks,omitempty"`            // detections in which each mark was reached
+	Survives   []string          `json:"survives_without,omitempty"` // each of these faults or checkers
 	Failure    string            `json:"failure,omitempty"`
 }
 

@@ -171,3 +171,57 @@ func TestStackOf(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// With a number of detections the run ends at that violation, in the order of the seeds, whatever the
+// number of workers.
+func TestRunEndsAtDetections(t *testing.T) {
+	world := func() simulator {
+		return &planted{violates: map[uint64]string{37: "a", 90: "b", 91: "c", 200: "d"}}
+	}
+	for workers := 1; workers <= 5; workers++ {
+		code, r, _ := runJSON(t, world, fmt.Sprintf("--seeds 100000 --from 10 --all --detections 3 --workers %d", workers))
+		if code != exitFailed || r.Violations != 3 || r.Seeds != 82 || r.First.Seed != 37 || r.ViolationsByCheck["K1"] != 3 {
+			t.Errorf("%d workers: exit %d, %+v", workers, code, r)
+		}
+	}
+	if _, r, _ := runJSON(t, world, "--seeds 300 --all --detections 5 --workers 2"); r.Violations != 4 || r.Seeds != 300 {
+		t.Errorf("fewer than asked for: %+v", r)
+	}
+}
+
+// A seed that does not end is a violation of its own and ends the run; what lies below it counts.
+func TestSeedThatHangs(t *testing.T) {
+	until := make(chan struct{})
+	defer close(until)
+	world := func() simulator {
+		return &planted{violates: map[uint64]string{3: "a", 500: "b"}, hangs: map[uint64]chan struct{}{6: until}}
+	}
+	for workers := 1; workers <= 3; workers++ {
+		code, r, errOut := runJSON(t, world, fmt.Sprintf("--seeds 600 --all --detections 20 --hang 300ms --workers %d", workers))
+		if code != exitFailed || r.Violations != 2 || r.Seeds != 7 || r.ViolationsByCheck["hang"] != 1 || r.First.Seed != 3 {
+			t.Errorf("%d workers: exit %d, %+v", workers, code, r)
+		}
+		if workers == 1 && !strings.Contains(errOut, "VIOLATION of K1 by seed 3") {
+			t.Errorf("said %s", errOut)
+		}
+	}
+	code, r, errOut := runJSON(t, world, "--seeds 3 --from 4 --hang 300ms --workers 1")
+	if code != exitFailed || r.First.Property != "hang" || !strings.Contains(errOut, "VIOLATION of hang by seed 6: no end after 300ms") {
+		t.Errorf("exit %d, %+v, %s", code, r, errOut)
+	}
+}
+
+func TestRunWithout(t *testing.T) {
+	code, r, _ := runJSON(t, newWorld, "--seeds 60 --ops 20 --without D1.sectors,power,K1,check.config")
+	if code != exitOK || r.Marks["sim power"] != 0 || r.Marks["disk D1.sectors"] != 0 || r.Marks["sim kill"] == 0 {
+		t.Errorf("exit %d, %+v", code, r)
+	}
+	_, whole, _ := runJSON(t, newWorld, "--seeds 60 --ops 20")
+	if whole.Marks["sim power"] == 0 {
+		t.Error("no power loss with nothing left out")
+	}
+	v := violation{Seed: 4}
+	if got, want := v.replay(&job{ops: 8, without: []string{"D7.rot", "K1"}}), "varve-sim replay 4 --profile disk --ops 8 --without D7.rot,K1"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
