@@ -46,6 +46,8 @@ type PlanFile struct {
 	Why   string
 
 	end        Offset // after its last record
+	reach      Offset // greatest end or claim of this file and those before it
+	serving    bool   // an extent names it
 	appendTime Time   // of its newest batch
 	rescan     bool   // verify batch by batch before the plan can be made
 	replaced   bool   // written by this open: complete, with a footer

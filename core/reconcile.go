@@ -42,6 +42,7 @@ func (r *reconciler) refuse(f *PlanFile, why, next string) {
 
 // measureFiles notes each file's end and age, and refuses what is not ours to read.
 func (r *reconciler) measureFiles() {
+	reach := Offset(0)
 	for i := range r.p.Files {
 		f := &r.p.Files[i]
 		f.end, f.appendTime, f.rescan = f.Entry.Base, 0, false
@@ -69,6 +70,11 @@ func (r *reconciler) measureFiles() {
 			f.end = max(f.end, f.Info.Runs[j].End)
 			f.appendTime = max(f.appendTime, f.Info.Runs[j].AppendTime)
 		}
+		reach = max(reach, f.end)
+		if f.replacement() {
+			reach = max(reach, f.Info.Header.End)
+		}
+		f.reach = reach
 		if r.p.twins && f.usable() && f.batches() && r.hasTwin(i) {
 			r.refuse(f, "another file has its segment id", "move one of the two out of the directory")
 			return
@@ -179,51 +185,61 @@ func (r *reconciler) walk() {
 }
 
 // pick returns the file that serves an offset, and how far. A replacement wins within its span,
-// whatever it holds; the highest id among several.
+// whatever it holds; the highest id among several. Files are ordered by base, so that a log of many
+// segments is planned in a time that grows with their number and not with its square.
 func (r *reconciler) pick(o Offset, epoch Epoch) (at int, end Offset) {
-	p := r.p
-	best, limit := -1, EndNone
-	for i := range p.Files {
-		f := &p.Files[i]
-		h := &f.Info.Header
-		if !f.usable() || !f.replacement() || f.epoch() != epoch {
+	files := r.p.Files
+	above := r.above(o)
+	best, claimed := -1, false
+	for i := above - 1; i >= 0 && files[i].reach > o; i-- {
+		f := &files[i]
+		if !f.usable() || f.epoch() != epoch {
 			continue
 		}
-		if h.Base <= o && o < h.End && (best < 0 || f.Entry.ID > p.Files[best].Entry.ID) {
-			best = i
+		claims := f.replacement()
+		if claims && o >= f.Info.Header.End {
+			continue
+		}
+		if _, ok := f.run(o); !ok && !claims {
+			continue
+		}
+		if best < 0 || claims && !claimed || claims == claimed && f.Entry.ID > files[best].Entry.ID {
+			best, claimed = i, claims
 		}
 	}
 	if best < 0 {
-		for i := range p.Files {
-			f := &p.Files[i]
-			if !f.usable() || f.replacement() || f.epoch() != epoch {
-				continue
-			}
-			if _, ok := f.run(o); ok && (best < 0 || f.Entry.ID > p.Files[best].Entry.ID) {
-				best = i
-			}
-		}
-		if best < 0 {
-			return -1, 0
-		}
-	} else {
-		limit = p.Files[best].Info.Header.End
+		return -1, 0
 	}
-	end, ok := p.Files[best].run(o)
-	if p.Files[best].lost() {
-		end, ok = limit, true
+	f := &files[best]
+	end, ok := f.run(o)
+	if f.lost() {
+		end, ok = f.Info.Header.End, true
 	}
 	if !ok {
 		return -1, 0
 	}
-	for i := range p.Files {
-		f := &p.Files[i]
-		if f.usable() && f.replacement() && f.epoch() == epoch && f.Entry.ID > p.Files[best].Entry.ID &&
-			f.Info.Header.Base > o {
-			limit = min(limit, f.Info.Header.Base)
+	if claimed {
+		end = min(end, f.Info.Header.End)
+	}
+	for i := above; i < len(files) && files[i].Entry.Base < end; i++ {
+		if n := &files[i]; n.usable() && n.replacement() && n.epoch() == epoch && n.Entry.ID > f.Entry.ID {
+			end = n.Entry.Base
 		}
 	}
-	return best, min(end, limit)
+	return best, end
+}
+
+// above returns the index of the first file whose base is above an offset.
+func (r *reconciler) above(o Offset) int {
+	low, high := 0, len(r.p.Files)
+	for low < high {
+		if mid := int(uint(low+high) >> 1); r.p.Files[mid].Entry.Base > o {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
 }
 
 // extend serves [first, end) from a file. A run of batches that begins at first is an extent of its
@@ -527,12 +543,28 @@ func (p *Plan) serves(e *FileEntry) bool {
 func (r *reconciler) judgeFiles() {
 	p := r.p
 	for i := range p.Files {
+		p.Files[i].serving = false
+	}
+	for i := range p.Extents {
+		r.serve(&p.Extents[i])
+	}
+	for i := range p.Files {
 		f := &p.Files[i]
-		if f.Fate != FateDamaged || !p.serves(&f.Entry) {
+		if f.Fate != FateDamaged || !f.serving {
 			f.Fate = r.fate(f)
 		}
 		if f.Fate == FateQuarantine {
 			p.quarantines = append(p.quarantines, f.Entry)
+		}
+	}
+}
+
+// serve notes the file of an extent, if it has one.
+func (r *reconciler) serve(x *Extent) {
+	files := r.p.Files
+	for i := r.above(x.Base) - 1; i >= 0 && files[i].Entry.Base == x.Base; i-- {
+		if files[i].Entry.ID == x.Segment {
+			files[i].serving = true
 		}
 	}
 }
@@ -543,7 +575,7 @@ func (r *reconciler) fate(f *PlanFile) Fate {
 	case f.Info.Verdict == segment.HeaderMisnamed:
 		r.marks.Add(MarkQuarantine)
 		return FateQuarantine
-	case p.serves(&f.Entry):
+	case f.serving:
 		return FateServe
 	case !f.batches() && (f.Entry.Base >= p.End && !r.cfg.Repair || !f.Info.Tail):
 		r.marks.Add(MarkUnfinished)
