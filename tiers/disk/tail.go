@@ -67,10 +67,11 @@ func (s *Store) rollback(r *core.Result, e *core.Rollback) (done bool, err error
 	if r.Stage == 0 {
 		// A write that left nothing behind needs no cut; to cut a file longer would need space on a
 		// disk that may be full.
-		if size, err := f.Size(); err == nil && size <= e.Bytes {
-			return false, nil
+		size, err := f.Size()
+		if err == nil && size > e.Bytes {
+			err = f.Truncate(e.Bytes)
 		}
-		if err := f.Truncate(e.Bytes); err != nil {
+		if err != nil {
 			return false, failed(r, core.StepWrite, err)
 		}
 		return false, nil
