@@ -36,7 +36,8 @@ type Options struct {
 	MinFreeBytes      int64         // appends answer ErrNoSpace below it; default 256 MiB, negative: 0
 	NoPreallocate     bool          // do not zero-fill ahead of the tail (slower syncs, smaller files)
 
-	// Retention removes whole segments from the head. Default Unlimited.
+	// Retention removes whole segments from the head, never the active one: those above an age, and
+	// those without which at least this many bytes stay. Default Unlimited.
 	RetentionBytes         int64
 	RetentionAge           time.Duration
 	LocalRetentionBytes    int64

@@ -28,7 +28,7 @@ type Config struct {
 	PrepareBytes      int64 // least step of zero-filling
 	IdleSave          Time  // the frontier is saved after this much quiet
 
-	RetentionBytes         int64 // total; Unlimited
+	RetentionBytes         int64 // total that is kept at least; Unlimited
 	RetentionAge           Time
 	LocalRetentionBytes    int64 // on local disk; without a cold tier the lesser of both rules
 	LocalRetentionAge      Time

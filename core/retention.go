@@ -134,8 +134,8 @@ func tighter(a, b int64) int64 {
 	return a
 }
 
-// retentionTarget walks whole segments from the head while a limit asks for it. The active segment
-// and whatever is not proven stay.
+// retentionTarget walks whole segments from the head: those that are too old, and those without which
+// at least bytesMax are kept. The active segment and whatever is not proven stay.
 func (l *Log) retentionTarget(now Now, bytesMax, ageMax int64) Offset {
 	total := int64(0)
 	for i := range l.files {
@@ -156,7 +156,7 @@ func (l *Log) retentionTarget(now Now, bytesMax, ageMax int64) Offset {
 		if f == nil {
 			continue // damaged: it goes with what follows it, never by itself
 		}
-		tooBig := bytesMax != Unlimited && total > bytesMax
+		tooBig := bytesMax != Unlimited && total-f.entry.Bytes >= bytesMax
 		tooOld := ageMax != Unlimited && now.Wall-f.ageFrom > ageMax
 		if !tooBig && !tooOld {
 			break

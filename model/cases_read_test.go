@@ -79,6 +79,11 @@ var readCases = []checkCase{
 		r.RetentionRuns(r.now(), 100, Retention{Bytes: 20, Age: Unlimited}, segs)
 		r.StartMoved(r.now(), pick[Offset](wrong, 2, 1), segs)
 	}},
+	{"retention keeps less than its size", K14, OnCommit, func(r *run, wrong bool) {
+		segs := r.segments()
+		r.RetentionRuns(r.now(), 100, Retention{Bytes: 11, Age: Unlimited}, segs)
+		r.StartMoved(r.now(), pick[Offset](wrong, 2, 1), segs)
+	}},
 	{"retention keeps too much by age", K14, OnCommit, func(r *run, wrong bool) {
 		segs := r.segments()
 		keep := Retention{Bytes: Unlimited, Age: 50}

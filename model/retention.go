@@ -79,10 +79,9 @@ func boundary(o Offset, segments []SegmentSpan) bool {
 }
 
 // retained returns the Start that the policy leaves: whole segments go, from the head, never the
-// active one, while together they hold more bytes than allowed or the head's newest batch is as old
-// as allowed. A time in the future counts from when it was first seen. Where a reading of the policy
-// is free (is a segment that straddles the limit kept? is the very age old?), what must go is less
-// than what may go.
+// active one, while without the head as many bytes stay as the policy keeps, or the head's newest
+// batch is as old as allowed. A time in the future counts from when it was first seen. Where a
+// reading of the policy is free (is the very age old?), what must go is less than what may go.
 func retained(wall Time, r Retention, segments []SegmentSpan, must bool) Offset {
 	if len(segments) == 0 {
 		return 0
@@ -95,9 +94,9 @@ func retained(wall Time, r Retention, segments []SegmentSpan, must bool) Offset 
 	for i := range segments {
 		s := &segments[i]
 		age := wall - min(s.Newest, s.Seen)
-		big, old := bytes > r.Bytes, age >= r.Age
+		big, old := bytes-max(s.Bytes, s.File) >= r.Bytes, age >= r.Age
 		if must {
-			big, old = bytes-s.Bytes >= r.Bytes, age > r.Age
+			old = age > r.Age
 		}
 		big = big && r.Bytes != Unlimited
 		old = old && r.Age != Unlimited

@@ -42,7 +42,7 @@ func (w *World) segments() []model.SegmentSpan {
 		}
 		for j := i + 1; j < len(xs); j++ {
 			if xs[j].Segment == x.Segment {
-				s.Bytes = 0
+				s.Bytes, s.File = 0, x.Bytes
 			}
 		}
 		s.Newest = w.clock.now().Wall

@@ -24,7 +24,7 @@ type settings struct {
 	MinFreeBytes      byteSize `env:"VARVE_MIN_FREE_BYTES" default:"268435456" help:"Appends are refused with less free space; 0: never."`
 	Preallocate       bool     `env:"VARVE_PREALLOCATE" default:"true" negatable:"" help:"Zero-fill ahead of the tail (faster syncs)."`
 
-	RetentionBytes         byteLimit     `env:"VARVE_RETENTION_BYTES" default:"-1" help:"Oldest segments go above this size; -1: unlimited."`
+	RetentionBytes         byteLimit     `env:"VARVE_RETENTION_BYTES" default:"-1" help:"Oldest segments go if this many bytes stay without them; -1: unlimited."`
 	RetentionAge           ageLimit      `env:"VARVE_RETENTION_AGE" default:"-1" help:"Segments go at this age of their newest record; -1: unlimited."`
 	LocalRetentionBytes    byteLimit     `env:"VARVE_LOCAL_RETENTION_BYTES" default:"-1" help:"As retention-bytes, for the local disk."`
 	LocalRetentionAge      ageLimit      `env:"VARVE_LOCAL_RETENTION_AGE" default:"-1" help:"As retention-age, for the local disk."`
