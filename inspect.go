@@ -172,7 +172,7 @@ func (x *Inspection) Records(ctx context.Context, from Position) iter.Seq2[Recor
 
 // OffsetAt is Log.OffsetAt for what was found.
 func (x *Inspection) OffsetAt(ctx context.Context, t time.Time) (Position, error) {
-	return offsetAt(ctx, x, x.store, t)
+	return offsetAt(ctx, x, t)
 }
 
 func (x *Inspection) look() (int64, *core.View, error) {
@@ -207,6 +207,10 @@ func (x *Inspection) lookAgain() {
 		}
 		time.Sleep(inspectPause)
 	}
+}
+
+func (x *Inspection) startAt(e *core.Extent, log segment.LogID, t int64, h *disk.Handle) int64 {
+	return startInFile(x.store, e, log, t, h)
 }
 
 func (x *Inspection) damaged(core.Extent, error) {}

@@ -53,6 +53,8 @@ type source interface {
 	look() (committed int64, v *core.View, err error)
 	// fetch carries out a fetch.
 	fetch(f *core.Fetch, h *disk.Handle) error
+	// startAt returns a batch boundary of an extent before which every record is older than t.
+	startAt(x *core.Extent, log segment.LogID, t int64, h *disk.Handle) int64
 	// damaged reports damage that a reader met.
 	damaged(x core.Extent, err error)
 	// awaitMore waits until more is committed than a given offset, or says why it will not be.
@@ -274,6 +276,27 @@ func (l *Log) fetch(f *core.Fetch, h *disk.Handle) error {
 	return l.store.Fetch(f, h)
 }
 
+func (l *Log) startAt(x *core.Extent, log segment.LogID, t int64, h *disk.Handle) int64 {
+	if x.Index == core.IndexCore {
+		l.mu.Lock()
+		base, ok := l.core.LocateTime(x.Segment, t)
+		l.mu.Unlock()
+		if ok {
+			return base
+		}
+	}
+	return startInFile(l.store, x, log, t, h)
+}
+
+// startInFile looks into the file of an extent. Where that fails, the whole extent is looked through.
+func startInFile(s *disk.Store, x *core.Extent, log segment.LogID, t int64, h *disk.Handle) int64 {
+	_, base, err := s.OffsetForTime(x, log, t, h)
+	if err != nil {
+		return x.First
+	}
+	return base
+}
+
 func (l *Log) damaged(x core.Extent, err error) {
 	now := l.enter()
 	l.core.Damaged(now, x, err)
@@ -296,16 +319,16 @@ func (l *Log) awaitMore(ctx context.Context, than int64) error {
 // OffsetAt returns the position of the first record whose time is not before t; that of the end if
 // there is none. Times need not rise with offsets.
 func (l *Log) OffsetAt(ctx context.Context, t time.Time) (Position, error) {
-	return offsetAt(ctx, l, l.store, t)
+	return offsetAt(ctx, l, t)
 }
 
-func offsetAt(ctx context.Context, s source, store *disk.Store, t time.Time) (Position, error) {
+func offsetAt(ctx context.Context, s source, t time.Time) (Position, error) {
 	for {
 		committed, v, err := s.look()
 		if err != nil {
 			return Position{}, err
 		}
-		p, err := offsetIn(ctx, s, committed, v, store, nanos(t))
+		p, err := offsetIn(ctx, s, committed, v, nanos(t))
 		var trimmed *TrimmedError
 		if errors.As(err, &trimmed) && trimmed.Start > v.Start { // meanwhile: begin at the new start
 			continue
@@ -314,7 +337,7 @@ func offsetAt(ctx context.Context, s source, store *disk.Store, t time.Time) (Po
 	}
 }
 
-func offsetIn(ctx context.Context, s source, committed int64, v *core.View, store *disk.Store, want int64) (Position, error) {
+func offsetIn(ctx context.Context, s source, committed int64, v *core.View, want int64) (Position, error) {
 	r := newReader(s, Position{}, ReadOptions{})
 	defer r.Close() //nolint:errcheck // opened for reading only
 	for i := range v.Extents {
@@ -323,11 +346,8 @@ func offsetIn(ctx context.Context, s source, committed int64, v *core.View, stor
 		if x.First >= committed || sealed && x.MaxTime < want {
 			continue
 		}
-		start := x.First
-		if _, base, err := store.OffsetForTime(x, v.LogID, want, &r.handle); err == nil {
-			start = max(start, base)
-		}
-		r.Seek(Position{Offset: max(start, v.Start)})
+		start := max(x.First, s.startAt(x, v.LogID, want, &r.handle), v.Start)
+		r.Seek(Position{Offset: start})
 		o, err := r.firstNotBefore(ctx, want, min(x.End, committed))
 		if err != nil {
 			return Position{}, err

@@ -187,6 +187,21 @@ func (l *Log) Locate(id segment.ID, o Offset) (pos int64, base Offset, ok bool) 
 	return a.footer.Lookup(o)
 }
 
+// LocateTime returns where to start looking for the first record of the active segment that is not
+// older than t: a batch boundary before which every record is older; the end of what is written if
+// all are. Not ok: the segment is not active any more.
+func (l *Log) LocateTime(id segment.ID, t Time) (base Offset, ok bool) {
+	a := &l.tail.active
+	if !a.open || a.header.ID != id {
+		return 0, false
+	}
+	if f := a.footer.Summary(); f.Batches == 0 || f.MaxTime < t {
+		return l.written, true
+	}
+	_, base, ok = a.footer.LookupTime(t)
+	return base, ok
+}
+
 // Damaged reports that a reader or a scrubber met damage in an extent. Without another tier there
 // is nothing to heal from: it is counted, and the reader has its error.
 func (l *Log) Damaged(_ Now, _ Extent, _ error) {

@@ -371,12 +371,15 @@ func (w *World) checkTime(where int64) {
 	}
 	x := &w.view.Extents[(where*int64(len(w.view.Extents)-1)+500)/1000]
 	t := w.walls[(where*int64(len(w.walls)-1))/1000]
-	pos, base, err := w.store.OffsetForTime(x, w.view.LogID, t, &w.readers[clientsMax].handle)
-	if err != nil || w.fs.Dead() {
-		return
-	}
-	if base < x.Base || pos < x.DataPos {
-		w.fail("K17", "a look-up by time left its segment")
+	base, active := w.log.LocateTime(x.Segment, t)
+	if !active {
+		pos, at, err := w.store.OffsetForTime(x, w.view.LogID, t, &w.readers[clientsMax].handle)
+		if err != nil || w.fs.Dead() {
+			return
+		}
+		if base = at; base < x.Base || pos < x.DataPos {
+			w.fail("K17", "a look-up by time left its segment")
+		}
 	}
 	for o := max(x.First, w.log.Start()); o < min(base, int64(len(w.walls))); o++ {
 		if w.walls[o] >= t && !w.h.Damaging() {
