@@ -113,7 +113,7 @@ type SegmentSpan struct {
 	First, End Offset
 	Bytes      int64
 	File       int64 // size of its file where that serves a later span too, with which its bytes count
-	Newest     Time // wall: append time of the newest batch
-	Seen       Time // wall: when the log could first know of that batch; it counts where Newest lies in the future
+	Newest     Time  // wall: append time of the newest batch
+	Seen       Time  // wall: when the log could first know of that batch; it counts where Newest lies in the future
 	Active     bool
 }
