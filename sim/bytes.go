@@ -69,6 +69,9 @@ func (x *expander) bound(e *Event) {
 		e.A, e.B = 1+e.A, 1+e.B%1000
 	case Trim, FindTime:
 		e.A %= 1001
+		if e.Kind == Trim {
+			x.set(SwTrim)
+		}
 	case Restart:
 		e.A, e.B = e.A%2, (1+e.B)*microsecond
 	case Crash:

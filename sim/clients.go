@@ -435,7 +435,7 @@ func (w *World) serving() bool {
 }
 
 func (w *World) trim(e *Event) {
-	if !w.serving() {
+	if !w.serving() || !w.h.On(SwTrim) { // from the switch checkers know that Start may move
 		return
 	}
 	start, committed := w.log.Start(), w.log.Committed()

@@ -4,6 +4,7 @@ import (
 	"varve/core"
 	"varve/core/segment"
 	"varve/faultfs"
+	"varve/tiers/disk"
 )
 
 // flight is an effect on its way. Its next step is executed either when it is issued or when it
@@ -240,7 +241,7 @@ func (w *World) execute(f *flight) {
 			w.fail("K24", "a step of a commit made other than one call")
 		}
 		if w.disk.Counts().Failed != failed {
-			w.surfaced(e)
+			w.surfaced(e, stage)
 		}
 	}
 	switch {
@@ -327,9 +328,30 @@ func (w *World) taint(c *core.Commit) {
 }
 
 // surfaced judges K9: a call that failed fails the effect that made it. Only what is derived may be
-// done without: a sidecar index. (A look at the free space does not count as a failed call.)
-func (w *World) surfaced(e core.Effect) {
-	if s, ok := e.(*core.Scan); !ok || !s.File.Index {
-		w.fail("K9", "a call failed and its effect succeeded")
+// done without: a sidecar index, and the size before a roll-back, which cuts all the same. (A look at
+// the free space does not count as a failed call.)
+func (w *World) surfaced(e core.Effect, stage int) {
+	switch e := e.(type) {
+	case *core.Scan:
+		if e.File.Index {
+			return
+		}
+	case *core.Rollback:
+		if stage == 0 && w.cutBack(e) {
+			return
+		}
 	}
+	w.fail("K9", "a call failed and its effect succeeded")
+}
+
+// cutBack reports whether a roll-back left the file no longer than it was to be.
+func (w *World) cutBack(e *core.Rollback) bool {
+	name := w.store.SegmentName(e.Base, e.Segment)
+	w.names = w.disk.Images(w.names[:0])
+	for i := range w.names {
+		if m := &w.names[i]; m.Dir == disk.DirLog && m.Name == name {
+			return int64(len(m.Kernel)) <= e.Bytes
+		}
+	}
+	return false
 }
