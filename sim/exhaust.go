@@ -14,7 +14,7 @@ import (
 //   - effects run one call after the other, each lane in turn a step, so that effects of several
 //     lanes overlap in one fixed way;
 //   - a crash point lies before each file-system call, inside a write at each sector boundary, after
-//     each call before the log hears of it, and where the log is at rest;
+//     the last call of each step before the log hears of it, and where the log is at rest;
 //   - at each point the process is killed, and the power fails with every image of faultfs.Doubt. Up to
 //     ImagesMax all of them are taken, beyond that a fixed sample. What the inside of a sync leaves is
 //     among the images before it;
