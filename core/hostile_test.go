@@ -375,3 +375,32 @@ func TestDirectoryInReverse(t *testing.T) {
 		t.Fatalf("%d files are left of %d without a batch", left, n)
 	}
 }
+
+// TestFooterReachesIntoTheNextFile: a footer with a right checksum that claims more than its file
+// holds does not hide the records of the next file.
+func TestFooterReachesIntoTheNextFile(t *testing.T) {
+	for _, more := range []core.Offset{1, 3, 1000, 1 << 40} {
+		img := rolled(t)
+		files := segmentsOf(img)
+		first := &img[files[0]]
+		head, _, _, _ := segment.ReadHeader(first.data)
+		data := append([]byte(nil), first.data...)
+		b := data[len(data)-segment.TrailerBytes:]
+		end := core.Offset(binary.LittleEndian.Uint64(b[32:]))
+		binary.LittleEndian.PutUint64(b[32:], uint64(end+more))
+		crc := crc32.Update(segment.PlacementSeed(head.LogID, head.ID), crc32.MakeTable(crc32.Castagnoli), b[:124])
+		binary.LittleEndian.PutUint32(b[124:], crc)
+
+		r := newRig(t)
+		r.restore(img)
+		r.open(tableConfig())
+		want := int(r.log.End())
+		r = newRig(t)
+		r.restore(img.with(first.name, data))
+		r.open(tableConfig())
+		if got := int(r.log.End()); got != want {
+			t.Fatalf("+%d: end %d, want %d", more, got, want)
+		}
+		r.wantRecords(0, want)
+	}
+}

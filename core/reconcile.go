@@ -142,12 +142,17 @@ func (r *reconciler) gatherEvidence() {
 // wantsRescans asks for batch by batch verification of files that only a footer vouches for and
 // that reach above evidence: a footer is no evidence. The one that reaches farthest comes first: its
 // headers usually prove all the others, so that a crash between two segments does not make an open
-// read the whole log.
+// read the whole log. It also asks for a file whose footer reaches into the next one of its epoch: a
+// life's segments follow each other, so that footer is wrong, whatever its checksum.
 func (r *reconciler) wantsRescans() bool {
 	far := r.p.Evidence
 	at := -1
 	for i := range r.p.Files {
 		f := &r.p.Files[i]
+		if r.overlaps(i) {
+			f.rescan, r.again = true, true
+			return true
+		}
 		if f.usable() && f.quick() && f.Info.Footer.End > far {
 			at, far = i, f.Info.Footer.End
 		}
@@ -156,6 +161,22 @@ func (r *reconciler) wantsRescans() bool {
 		r.p.Files[at].rescan, r.again = true, true
 	}
 	return r.again
+}
+
+// overlaps reports whether the footer of a created file claims offsets at which another file of its
+// epoch was created.
+func (r *reconciler) overlaps(at int) bool {
+	files := r.p.Files
+	f := &files[at]
+	if !f.usable() || !f.quick() || f.replacement() {
+		return false
+	}
+	for i := at + 1; i < len(files) && files[i].Entry.Base < f.Info.Footer.End; i++ {
+		if n := &files[i]; n.usable() && !n.replacement() && n.epoch() == f.epoch() && n.batches() {
+			return true
+		}
+	}
+	return false
 }
 
 // walk goes from HotStart to the recovered end, taking at each offset the file that may serve it.
