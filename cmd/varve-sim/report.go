@@ -67,6 +67,9 @@ func (c *reportCommand) page() (*report.Page, error) {
 		return nil, err
 	}
 	p.Story = report.Tell(sim.NewWorld(), p.Schedule)
+	if p.History, err = p.Story.Picture(); err != nil {
+		return nil, err
+	}
 	p.Replay = "varve-sim replay " + c.What
 	if c.Ops > 0 {
 		p.Replay += fmt.Sprintf(" --ops %d", c.Ops)

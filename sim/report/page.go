@@ -115,7 +115,8 @@ func (p *Page) Facts() []fact {
 	return []fact{
 		{"profile", p.Schedule.Header.Profile.String()},
 		{"schedule", fmt.Sprintf("%d events, %d operations, %d appends", len(p.Schedule.Events), ops, appends)},
-		{"ran", fmt.Sprintf("%d events in %d lives", r.Events, r.Lives)},
+		{"ran", fmt.Sprintf("%d events", r.Events)},
+		{"lives", fmt.Sprint(r.Lives)},
 		{"acked", fmt.Sprintf("%d appends", r.Acked)},
 		{"faults that struck", faults},
 		{"hash", fmt.Sprintf("%016x", r.Hash)},
