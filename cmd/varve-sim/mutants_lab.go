@@ -17,7 +17,7 @@ import (
 
 // Limits of the process that runs a mutant: a bug may take all the time and memory there is.
 const (
-	mutantTime  = 20 * time.Minute
+	mutantTime  = time.Hour
 	mutantHang  = 20 * time.Second // of one seed, which takes a millisecond
 	mutantBytes = 4 << 30          // of address space
 )

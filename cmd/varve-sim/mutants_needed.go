@@ -10,16 +10,13 @@ import (
 	"varve/sim/mutants"
 )
 
-// A fault or a checker is needed if some mutant survives without it: with it left out the mutant is
-// not detected often enough in neededFactor times the seeds that the whole set took.
-const neededFactor = 10
-
-// neededSeeds is the least number of those seeds: very few say nothing.
-const neededSeeds = 1000
+// A fault or a checker is needed if some mutant survives without it. A mutant survives what is left
+// out if the same seeds detect it less than a neededPart as often.
+const neededPart = 4
 
 // A fault can matter only to mutants whose detections it took part in, a checker only to those that it
-// caught. neededShare is how many of the detections, in percent: as many others would be enough.
-const neededShare = 80
+// caught. neededShare is how many of the detections, in percent: the others would be enough.
+const neededShare = 75
 
 // candidates returns what may matter to a mutant.
 func (r *mutantRow) candidates() []string {
@@ -40,14 +37,14 @@ func (r *mutantRow) candidates() []string {
 
 // measureWithout runs a mutant again with each fault and each checker left out that may matter to it.
 func (c *mutantsCommand) measureWithout(ctx context.Context, program string, m *mutants.Mutant, row *mutantRow, l lab) error {
-	t := trial{seeds: min(c.Seeds, max(neededSeeds, neededFactor*row.Seeds)), detections: c.Detections, ops: m.Ops}
+	t := trial{seeds: row.Seeds, detections: max(1, row.Detections/neededPart), ops: m.Ops}
 	for _, name := range row.candidates() {
 		t.without = name
 		r, err := l.run(ctx, program, t)
 		if err != nil {
 			return fmt.Errorf("without %s: %w", name, err)
 		}
-		if r.Violations < c.Detections && r.Seeds == t.seeds {
+		if r.Violations < t.detections {
 			row.Survives = append(row.Survives, name)
 		}
 	}

@@ -94,6 +94,9 @@ func (r *mutantRow) text(s *streams) {
 	rate, bounds := r.rates()
 	fmt.Fprintf(s.out, "%-36s %9s seeds, first %9s, %3d found, %s of 10,000 (%s): %s\n", r.Name, group(r.Seeds), r.firstSeed(),
 		r.Detections, rate, bounds, cmp.Or(r.caught(), "nothing"))
+	if len(r.Survives) > 0 {
+		fmt.Fprintf(s.out, "%-36s survives without %s\n", "", strings.Join(r.Survives, ", "))
+	}
 	switch {
 	case r.Failure != "":
 		fmt.Fprintf(s.out, "%-36s FAIL %s\n", "", r.Failure)
