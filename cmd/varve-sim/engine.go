@@ -134,7 +134,7 @@ func (j *job) run(ctx context.Context, p *progress) *totals {
 	began, cpu := time.Now(), cpuTime()
 	finished := make(chan *worker, len(workers))
 	for i := range workers {
-		w := &worker{job: j, found: found}
+		w := &worker{job: j, found: found, runner: runner{newWorld: j.world}}
 		workers[i] = w
 		go func() {
 			w.run(ctx, uint64(i))

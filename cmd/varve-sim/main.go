@@ -29,6 +29,7 @@ const (
 type commands struct {
 	Run     runCommand     `cmd:"" help:"Run many seeds; a violated property ends with the line that replays it."`
 	Replay  replayCommand  `cmd:"" help:"Run one seed, or one kept schedule, and print what happened."`
+	Shrink  shrinkCommand  `cmd:"" help:"Make a failing schedule small: fewer events, plain values, few faults."`
 	Meta    metaCommand    `cmd:"" help:"Prove that a seed is always the same run, in any world and any process."`
 	Exhaust exhaustCommand `cmd:"" help:"Go through every short sequence of operations with every crash, and a second one in recovery."`
 	Demo    demoCommand    `cmd:"" help:"Show on a real directory what a log survives. Fails if one of its claims fails."`

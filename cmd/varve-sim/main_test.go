@@ -88,6 +88,9 @@ func TestUsage(t *testing.T) {
 		{"mutants --json --markdown", "can't be used together"},
 		{"meta --seeds 0", "want at least 1"},
 		{"demo --seeds 0", "want at least 1"},
+		{"shrink", "seed|file"},
+		{"shrink 1 --tries 0", "--tries 0"},
+		{"shrink 1 --ops=-3", "--ops -3"},
 	} {
 		code, out, errOut := program(t, newWorld, x.args)
 		last := strings.TrimSpace(errOut[strings.LastIndex(strings.TrimSpace(errOut), "\n")+1:])

@@ -8,22 +8,40 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"strings"
 
 	"varve/sim"
 )
 
-type replayCommand struct {
+// scheduleSource is which schedule a command works on.
+type scheduleSource struct {
 	What    string   `arg:"" name:"seed|file" help:"A seed, or a file with the text form of a schedule."`
 	Profile string   `enum:"disk" default:"disk" placeholder:"disk" help:"What is simulated: disk."`
 	Ops     int      `default:"0" placeholder:"K" help:"Operations of the seed, as in the run that found it."`
 	Without []string `placeholder:"NAME" help:"Left out, as in the run that found it."`
-	Verbose bool     `short:"v" help:"Print the timeline."`
-	Save    string   `placeholder:"FILE" help:"Write the schedule as text, to keep or to edit."`
 }
 
 // Validate checks ranges.
-func (c *replayCommand) Validate() error {
+func (c *scheduleSource) Validate() error {
 	return errors.Join(validateWithout(c.Without), validateOps(c.Ops))
+}
+
+// words are the arguments that name the same schedule on a command line.
+func (c *scheduleSource) words() string {
+	words := c.What
+	if c.Ops > 0 {
+		words += fmt.Sprintf(" --ops %d", c.Ops)
+	}
+	if len(c.Without) > 0 {
+		words += " --without " + strings.Join(c.Without, ",")
+	}
+	return words
+}
+
+type replayCommand struct {
+	scheduleSource
+	Verbose bool   `short:"v" help:"Print the timeline."`
+	Save    string `placeholder:"FILE" help:"Write the schedule as text, to keep or to edit."`
 }
 
 // Run runs the schedule and prints header, outcome and hash.
@@ -66,7 +84,7 @@ func (c *replayCommand) Run(s *streams) error {
 // scheduleBytesMax is far above the text of the longest schedule that can be parsed.
 const scheduleBytesMax = 32 << 20
 
-func (c *replayCommand) schedule() (*sim.Schedule, error) {
+func (c *scheduleSource) schedule() (*sim.Schedule, error) {
 	if seed, err := strconv.ParseUint(c.What, 10, 64); err == nil {
 		s := new(sim.Schedule)
 		sim.Expand(s, seed, c.Ops)

@@ -62,17 +62,14 @@ func (c *reportCommand) page() (*report.Page, error) {
 	if c.What == "" {
 		return p, nil
 	}
-	replay := replayCommand{What: c.What, Ops: c.Ops}
-	if p.Schedule, err = replay.schedule(); err != nil {
+	source := scheduleSource{What: c.What, Ops: c.Ops}
+	if p.Schedule, err = source.schedule(); err != nil {
 		return nil, err
 	}
 	p.Story = report.Tell(sim.NewWorld(), p.Schedule)
 	if p.History, err = p.Story.Picture(); err != nil {
 		return nil, err
 	}
-	p.Replay = "varve-sim replay " + c.What
-	if c.Ops > 0 {
-		p.Replay += fmt.Sprintf(" --ops %d", c.Ops)
-	}
+	p.Replay = "varve-sim replay " + source.words()
 	return p, nil
 }

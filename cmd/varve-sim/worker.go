@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +18,7 @@ type worker struct {
 	since  atomic.Int64  // when it began, Unix nanoseconds; 0: none is at hand
 	hangs  bool          // watch has given it up
 	totals totals
-	world  simulator
+	runner runner
 	s      sim.Schedule
 }
 
@@ -53,22 +52,20 @@ func (w *worker) hung(now time.Time) bool {
 }
 
 // seed runs one seed and returns what it violated. A panic is a violation.
-func (w *worker) seed(seed uint64) (v *violation) {
-	defer func() {
-		if p := recover(); p != nil {
-			v = &violation{Seed: seed, Check: "panic", Text: fmt.Sprint(p), Stack: string(debug.Stack())}
-			w.world = nil // it may be in any state
-			w.totals.seeds++
-		}
-	}()
-	if w.world == nil {
-		w.world = w.job.world()
-	}
+func (w *worker) seed(seed uint64) *violation {
 	sim.Expand(&w.s, seed, w.job.ops)
-	r := w.world.Run(&w.s)
-	w.totals.add(seed, r)
-	if r.Violation == "" {
+	o := w.runner.run(&w.s)
+	if o.result == nil {
+		w.totals.seeds++
+	} else {
+		w.totals.add(seed, o.result)
+	}
+	if o.check == "" {
 		return nil
 	}
-	return &violation{Seed: seed, Check: r.Check, Text: r.Violation, marks: r.Marks}
+	v := &violation{Seed: seed, Check: o.check, Text: o.text, Stack: o.stack}
+	if o.result != nil {
+		v.marks = o.result.Marks
+	}
+	return v
 }

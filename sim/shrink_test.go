@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"varve/core"
+	"varve/faultfs"
+)
+
+// reaches reports whether a schedule, run in w, reaches a mark and violates nothing.
+func reaches(w *World, s *Schedule, mark func(m *Marks) bool) bool {
+	r := w.Run(s)
+	return r.Violation == "" && mark(&r.Marks)
+}
+
+func has(m *Marks, x Mark) bool { return m.Sim>>x&1 != 0 }
+
+// A run that reaches a rare branch stands for one that fails: what has to stay is known then. Each
+// result is short, plain, and made twice the same.
+func TestShrink(t *testing.T) {
+	w := NewWorld()
+	for _, x := range []struct {
+		name   string
+		mark   func(m *Marks) bool
+		events int // at most
+		kinds  []Kind
+	}{
+		{"nothing", func(*Marks) bool { return true }, 0, nil},
+		{"a pause", func(m *Marks) bool { return has(m, MarkPause) }, 1, []Kind{Pause}},
+		{"a failed sync", func(m *Marks) bool { return m.Disk.Has(faultfs.D17Clean) && m.Core.Has(core.MarkPoisonSync) }, 3, []Kind{Arm}},
+		{"a rescue", func(m *Marks) bool { return m.Core.Has(core.MarkRescue) }, 4, []Kind{Append}},
+		{"a rescue of a rescue", func(m *Marks) bool { return m.Core.Has(core.MarkRescueReplacement) }, 6, []Kind{Append}},
+		{"a roll-back", func(m *Marks) bool { return m.Core.Has(core.MarkRollback) }, 3, []Kind{Arm}},
+		{"rot that is refused", func(m *Marks) bool { return has(m, MarkRot) && has(m, MarkOpenRefused) }, 6, []Kind{Rot}},
+	} {
+		var s Schedule
+		seed := uint64(0)
+		for Expand(&s, seed, 0); !reaches(w, &s, x.mark) && seed < 5000; Expand(&s, seed, 0) {
+			seed++
+		}
+		before := len(s.Events)
+		tries := Shrink(&s, 50_000, func(s *Schedule) bool { return reaches(w, s, x.mark) })
+		text := s.AppendText(nil)
+		t.Logf("%s: seed %d, %d events of %d, %d tries\n%s", x.name, seed, len(s.Events), before, tries, text)
+		if len(s.Events) > x.events || tries >= 50_000 {
+			t.Errorf("%s: seed %d: %d events of %d after %d tries, want %d", x.name, seed, len(s.Events), before, tries, x.events)
+		}
+		for _, kind := range x.kinds {
+			if !slices.ContainsFunc(s.Events, func(e Event) bool { return e.Kind == kind }) {
+				t.Errorf("%s: no %s is left", x.name, kind)
+			}
+		}
+		parsed, err := Parse(text)
+		if err != nil || !reaches(NewWorld(), parsed, x.mark) {
+			t.Errorf("%s: the text does not do what the schedule does: %v", x.name, err)
+		}
+		var again Schedule
+		Expand(&again, seed, 0)
+		Shrink(&again, 50_000, func(s *Schedule) bool { return reaches(w, s, x.mark) })
+		if !bytes.Equal(again.AppendText(nil), text) {
+			t.Errorf("%s: another result the second time", x.name)
+		}
+	}
+}
+
+// What does not matter is taken away, whatever it is, and nothing else is.
+func TestShrinkMakesPlain(t *testing.T) {
+	var s Schedule
+	for seed := uint64(0); s.Header.Switches&(1<<SwConfig) == 0 || len(s.Events) < 100 || s.Header.Rates == (faultfs.Rates{}); seed++ {
+		Expand(&s, seed, 0)
+	}
+	var want Event
+	for i := range s.Events {
+		if e := &s.Events[i]; e.Kind == Append && e.A > 8 && e.At > 2*second/1000 {
+			want = *e
+		}
+	}
+	Shrink(&s, 50_000, func(s *Schedule) bool {
+		return slices.ContainsFunc(s.Events, func(e Event) bool { return e.Sub == want.Sub && e.A > 8 })
+	})
+	if len(s.Events) != 1 || s.Events[0] != (Event{Kind: Append, A: 10, B: 1, Sub: want.Sub}) {
+		t.Errorf("events %+v", s.Events)
+	}
+	h, plain := s.Header, plainConfig()
+	plain.LogID, plain.Nonce = h.Config[0].LogID, h.Config[0].Nonce
+	if want := (Header{
+		Seed: h.Seed, Profile: h.Profile, Clients: 1, Write: plainWrite, Sync: plainSync, Config: [2]core.Config{plain, plain},
+	}); h != want {
+		t.Errorf("header %+v\nwant   %+v", h, want)
+	}
+}
+
+// However little the failure needs, what is tried is a schedule that can be judged, is within the
+// bound, and is never longer than the one before.
+func TestShrinkStaysLegal(t *testing.T) {
+	var s Schedule
+	for seed := range uint64(40) {
+		Expand(&s, seed, 40)
+		n, most := 0, len(s.Events)
+		tries := Shrink(&s, 700, func(s *Schedule) bool {
+			n++
+			if len(s.Events) > most {
+				t.Fatalf("seed %d: %d events after %d", seed, len(s.Events), most)
+			}
+			if _, err := Parse(s.AppendText(nil)); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			damaging, trims := false, false
+			for _, e := range s.Events {
+				damaging = damaging || e.Kind == Rot || e.Kind == Arm && damage.Has(faultfs.Fault(e.A))
+				trims = trims || e.Kind == Trim
+			}
+			if damaging && !s.Header.Damaging() || trims && !s.Header.On(SwTrim) {
+				t.Fatalf("seed %d: %s", seed, s.AppendText(nil))
+			}
+			if sub(seed, uint64(n))&3 != 0 {
+				return false
+			}
+			most = len(s.Events)
+			return true
+		})
+		if tries != n || tries > 700 {
+			t.Errorf("seed %d: %d tries, %d calls", seed, tries, n)
+		}
+	}
+}
