@@ -26,10 +26,11 @@ func (c *Checker) Copy(from *Checker) {
 
 // Promises identifies all that a log must keep from here on, should the process end now and the
 // device alone survive, or with lossy false what the kernel shows: which records it holds and may
-// hold, what of them it owes, who owns them, how far Start may be, where readers stand. After equal
+// hold, what of them it owes, who owns them, how far Start may be, where readers stand, and how many
+// appends there were, by which the next one's values are named. After equal
 // promises the same log is judged alike, but for K6, which also knows the order of calls.
 func (c *Checker) Promises(lossy bool) uint64 {
-	h := uint64(fnvOffset)
+	h := mixed(fnvOffset, uint64(len(c.ops)))
 	was := c.lossy
 	c.lossy = true
 	owed, _ := c.owed()

@@ -5,6 +5,7 @@ import (
 
 	"varve/core"
 	"varve/core/segment"
+	"varve/faultfs"
 )
 
 // The exhaustive engine goes through a small scope whole: every sequence of a few operations, every
@@ -18,11 +19,12 @@ import (
 //   - at each point the process is killed, and the power fails with every image of faultfs.Doubt. Up to
 //     ImagesMax all of them are taken, beyond that a fixed sample. What the inside of a sync leaves is
 //     among the images before it;
-//   - what is left is opened, judged by all checkers, appended to and closed; and at each point of
-//     that recovery the process is killed and the power fails again.
+//   - what is left is opened, judged by all checkers, appended to and closed;
+//   - at each point of that recovery the process is killed and the power fails again; and so at each
+//     point of one more operation, any of the alphabet, after it.
 //
 // States that were met before are not gone into again: the same bytes under the same names, of which
-// the same is owed, have the same future.
+// the same is owed, have the same future, left by a crash or recovered and at rest.
 
 // SmallOp is an operation of a small scope.
 type SmallOp uint8
@@ -123,12 +125,14 @@ type Case struct {
 	Ops     [SmallOpsMax]SmallOp
 	Len     int
 	Crashes [2]CrashPoint
-	Depth   int // how many of Crashes count
+	Depth   int     // how many of Crashes count
+	More    bool    // after the recovery from the first crash another operation follows:
+	Then    SmallOp // this one; a second crash lies in it
 }
 
 // CrashPoint is where and how a process dies.
 type CrashPoint struct {
-	Call  int   // number of the call, from 1, since the last operation or the life began; 0: at rest
+	Call  int   // number of the call, from 1, since the operation or the life began; 0: at rest
 	Part  int64 // 0: before the call; n: inside it, behind n sectors; -1: after it
 	Kill  bool
 	Image uint64 // of faultfs.Doubt, of a power loss
@@ -136,11 +140,22 @@ type CrashPoint struct {
 
 const partAfter = -1
 
+// StateKind is how a state came about.
+type StateKind uint8
+
+// Kinds of states.
+const (
+	CrashedOnce StateKind = iota
+	CrashedTwice
+	RecoveredOnce // after one crash, at rest
+	RecoveredTwice
+	StateKinds
+)
+
 // Seen remembers what was met before.
 type Seen interface {
-	// New notes a state and reports whether it was not met before as the outcome of that many
-	// crashes.
-	New(crashes int, state uint64) bool
+	// New notes a state and reports whether it was not met before.
+	New(kind StateKind, state uint64) bool
 	// Stop reports whether to end early.
 	Stop() bool
 }
@@ -150,7 +165,7 @@ type ExhaustCounts struct {
 	Points  [2]int64 // crash points of sequences, of recoveries
 	Images  [2]int64 // images of power losses at them and kernel views of kills, equal ones included
 	Sampled [2]int64 // points with more than ImagesMax images
-	States  [2]int64 // recoveries judged
+	States  [StateKinds]int64
 }
 
 // Add adds what others counted.
@@ -159,6 +174,8 @@ func (c *ExhaustCounts) Add(o *ExhaustCounts) {
 		c.Points[i] += o.Points[i]
 		c.Images[i] += o.Images[i]
 		c.Sampled[i] += o.Sampled[i]
+	}
+	for i := range c.States {
 		c.States[i] += o.States[i]
 	}
 }
@@ -175,6 +192,7 @@ type Explorer struct {
 	at     Case
 	target *Case // the only crashes to try
 	found  *Found
+	rested faultfs.Doubt // of a recovered log
 }
 
 // Found is a violation.
@@ -200,7 +218,7 @@ func NewExplorer(seen Seen) *Explorer {
 // none.
 func (x *Explorer) Explore(c Case) *Found {
 	x.target, x.found, x.at = nil, nil, c
-	x.at.Depth = 0
+	x.at.Depth, x.at.More = 0, false
 	x.run(&c)
 	return x.found
 }
@@ -212,7 +230,7 @@ func (x *Explorer) Replay(c Case, trace io.Writer) (f *Found, ok bool) {
 	for _, w := range x.worlds {
 		w.Trace = trace
 	}
-	x.at.Depth = 0
+	x.at.Depth, x.at.More = 0, false
 	x.run(&c)
 	return x.found, c.Depth == 0 || x.at.Depth == c.Depth
 }

@@ -38,23 +38,59 @@ func (x *Explorer) guard(w *World, f func()) {
 	}
 }
 
-// recover opens what a crash left and judges it.
-func (x *Explorer) recover(w *World, crashes int, kind model.CrashKind) {
-	var l *lens
-	if crashes < len(x.lenses) {
-		l = &x.lenses[crashes]
+// leave makes what a crash leaves, in the next world.
+func (x *Explorer) leave(l *lens, p CrashPoint) *World {
+	w := x.worlds[l.level+1]
+	w.inherit(l.w, l.level+1)
+	if w.Trace != nil {
+		l.sayCrash(p)
 	}
+	if p.Kill {
+		w.disk.TakeKilled(l.w.disk, &l.doubt)
+		w.check.Crash(w.clock.mono, model.ProcessKill)
+		return w
+	}
+	w.disk.TakeImage(&l.doubt, p.Image)
+	w.check.Crash(w.clock.mono, model.PowerLoss)
+	w.decodeImages()
+	return w
+}
+
+// recover opens what a crash leaves and judges it; a lens, if there is one, watches. It reports whether
+// what was recovered has not been met before.
+func (x *Explorer) recover(l *lens, p CrashPoint, next *lens) (new bool) {
+	w := x.worlds[l.level+1]
 	x.guard(w, func() {
-		w.check.Crash(w.clock.mono, kind)
-		if kind == model.PowerLoss {
-			w.decodeImages()
+		x.leave(l, p)
+		next.begin(true)
+		x.open(w, next)
+		next.end()
+		if w.res.Violation == "" && x.found == nil {
+			w.disk.Doubts(&x.rested)
+			new = x.target != nil || x.new(RecoveredOnce+StateKind(l.level), w.disk.KilledHash(&x.rested), promisesOf(w, false))
 		}
-		l.begin(true)
-		x.open(w, l)
-		l.end()
-		x.goOn(w)
+		if new {
+			x.finish(w)
+		}
 	})
-	l.end()
+	next.end()
+	return new && x.target == nil
+}
+
+// recoverThen does the same with another operation after the recovery, which is watched.
+func (x *Explorer) recoverThen(l *lens, p CrashPoint, o SmallOp) {
+	w, next := x.worlds[l.level+1], &x.lenses[1]
+	x.at.More, x.at.Then = true, o
+	x.guard(w, func() {
+		x.leave(l, p)
+		x.open(w, nil)
+		next.begin(true)
+		x.operate(w, next, o)
+		next.end()
+		x.finish(w)
+	})
+	next.end()
+	x.at.More = x.target != nil
 }
 
 // open begins a life and lets the log come to rest.
@@ -72,9 +108,9 @@ func (x *Explorer) open(w *World, l *lens) {
 	l.rest()
 }
 
-// goOn judges that a recovered log takes an append, keeps it, and closes cleanly.
-func (x *Explorer) goOn(w *World) {
-	if w.res.Violation != "" {
+// finish judges that a recovered log takes an append, keeps it, and closes cleanly.
+func (x *Explorer) finish(w *World) {
+	if w.res.Violation != "" || x.found != nil {
 		return
 	}
 	w.appendNow(0, attempt{records: 1}, 24, ContentPattern)
@@ -91,6 +127,9 @@ func (x *Explorer) goOn(w *World) {
 
 // operate carries out one operation and what follows of it.
 func (x *Explorer) operate(w *World, l *lens, o SmallOp) {
+	if w.res.Violation != "" {
+		return
+	}
 	if w.Trace != nil {
 		w.say(TrackWorld, Note, "> %s", o)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"varve/faultfs"
-	"varve/model"
 )
 
 // lens watches the calls of one world, and tries the crashes.
@@ -80,7 +79,7 @@ func (l *lens) point(call int, part int64) {
 		return
 	}
 	x.Counts.Points[l.level]++
-	if promise := l.promises(false); promise != l.promise {
+	if promise := promisesOf(l.w, false); promise != l.promise {
 		l.promise, l.changed = promise, true
 	}
 	if !l.changed || x.seen.Stop() {
@@ -92,16 +91,16 @@ func (l *lens) point(call int, part int64) {
 	l.images(p)
 }
 
-// promises identifies what the next life must keep, and the configuration that it will have.
-func (l *lens) promises(lossy bool) uint64 {
-	return mix(l.w.check.Promises(lossy) + uint64(l.w.h.Config[0].Sync))
+// promisesOf identifies what the next life must keep, and the configuration that it will have.
+func promisesOf(w *World, lossy bool) uint64 {
+	return mix(w.check.Promises(lossy) + uint64(w.h.Config[0].Sync))
 }
 
 func (l *lens) kill(p CrashPoint) {
 	x := l.x
 	x.Counts.Images[l.level]++
 	p.Kill = true
-	if x.seen.New(l.level+1, mix(l.w.disk.KilledHash(&l.doubt)^l.promise)) {
+	if x.new(StateKind(l.level), l.w.disk.KilledHash(&l.doubt), l.promise) {
 		x.crash(l, p)
 	}
 }
@@ -109,7 +108,7 @@ func (l *lens) kill(p CrashPoint) {
 // images tries a power loss with each image.
 func (l *lens) images(p CrashPoint) {
 	x, n := l.x, l.doubt.Len()
-	promise := l.promises(true)
+	promise := promisesOf(l.w, true)
 	total := uint64(1) << min(n, 63)
 	all := total <= ImagesMax
 	if !all {
@@ -122,7 +121,7 @@ func (l *lens) images(p CrashPoint) {
 			p.Image = sampleImage(i, n)
 		}
 		x.Counts.Images[l.level]++
-		if x.seen.New(l.level+1, mix(l.doubt.Hash(p.Image)^promise)) {
+		if x.new(StateKind(l.level), l.doubt.Hash(p.Image), promise) {
 			x.crash(l, p)
 		}
 	}
@@ -144,23 +143,30 @@ func sampleImage(i uint64, n int) uint64 {
 	return mix(i) & mask
 }
 
+// new notes a state and reports whether it was not met before.
+func (x *Explorer) new(kind StateKind, disk, promises uint64) bool {
+	if !x.seen.New(kind, mix(disk^promises)) {
+		return false
+	}
+	x.Counts.States[kind]++
+	return true
+}
+
 // crash ends the life that a lens watches, in a copy, and looks at what comes after.
 func (x *Explorer) crash(l *lens, p CrashPoint) {
-	x.Counts.States[l.level]++
-	from, w := l.w, x.worlds[l.level+1]
 	x.at.Crashes[l.level], x.at.Depth = p, l.level+1
-	w.inherit(from, l.level+1)
-	kind := model.PowerLoss
-	if p.Kill {
-		kind = model.ProcessKill
-		w.disk.TakeKilled(from.disk, &l.doubt)
-	} else {
-		w.disk.TakeImage(&l.doubt, p.Image)
+	switch t := x.target; {
+	case l.level == 1:
+		x.recover(l, p, nil)
+	case t != nil && t.More:
+		x.recoverThen(l, p, t.Then)
+	case x.recover(l, p, &x.lenses[1]):
+		for o := range smallOpCount {
+			if x.found == nil && !x.seen.Stop() {
+				x.recoverThen(l, p, o)
+			}
+		}
 	}
-	if w.Trace != nil {
-		l.sayCrash(p)
-	}
-	x.recover(w, l.level+1, kind)
 	if x.target == nil {
 		x.at.Depth = l.level
 	}

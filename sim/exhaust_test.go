@@ -6,15 +6,15 @@ import (
 )
 
 // met is a Seen without limits.
-type met [3]map[uint64]bool
+type met [StateKinds]map[uint64]bool
 
-func newMet() *met { return &met{1: {}, 2: {}} }
+func newMet() *met { return &met{{}, {}, {}, {}} }
 
-func (m *met) New(crashes int, state uint64) bool {
-	if m[crashes][state] {
+func (m *met) New(kind StateKind, state uint64) bool {
+	if m[kind][state] {
 		return false
 	}
-	m[crashes][state] = true
+	m[kind][state] = true
 	return true
 }
 
@@ -32,8 +32,10 @@ func TestExhaustOne(t *testing.T) {
 		}
 	}
 	n := &x.Counts
-	if n.States != [2]int64{int64(len(seen[1])), int64(len(seen[2]))} {
-		t.Errorf("%v states, met %d and %d", n.States, len(seen[1]), len(seen[2]))
+	for kind := range StateKinds {
+		if n.States[kind] != int64(len(seen[kind])) {
+			t.Errorf("%d states of kind %d, met %d", n.States[kind], kind, len(seen[kind]))
+		}
 	}
 	if n.States[0] < 500 || n.States[1] < 20_000 || n.Points[0] < 400 || n.Images[0] < n.States[0] {
 		t.Errorf("too little was gone through: %+v", *n)
@@ -65,12 +67,12 @@ type cheat struct {
 	x *Explorer
 }
 
-func (c *cheat) New(crashes int, state uint64) bool {
-	if k := c.x.worlds[0].check; crashes == 1 && k.End() == 1 && k.ProvenEnd() == 0 {
+func (c *cheat) New(kind StateKind, state uint64) bool {
+	if k := c.x.worlds[0].check; kind == CrashedOnce && k.End() == 1 && k.ProvenEnd() == 0 {
 		k.Synced(0, 1)
 		k.Acked(0, 1)
 	}
-	return c.met.New(crashes, state)
+	return c.met.New(kind, state)
 }
 
 // A promise that the log does not keep is found, with the case that shows it.
@@ -147,11 +149,12 @@ func TestParseCaseRefuses(t *testing.T) {
 
 // The same cases a second time, with what was met forgotten, allocate nothing.
 func TestExploreAllocatesNothing(t *testing.T) {
-	seen := &forgetful{set: newMet()}
+	seen := newMet()
 	x := NewExplorer(seen)
 	work := func() {
-		clear(seen.set[1])
-		clear(seen.set[2])
+		for _, set := range seen {
+			clear(set)
+		}
 		if f := x.Explore(Case{Len: 2, Ops: [SmallOpsMax]SmallOp{SmallBatch, SmallReopen}}); f != nil {
 			t.Fatal(f.Text)
 		}
@@ -161,8 +164,3 @@ func TestExploreAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
-
-type forgetful struct{ set *met }
-
-func (f *forgetful) New(crashes int, state uint64) bool { return f.set.New(crashes, state) }
-func (f *forgetful) Stop() bool                         { return false }

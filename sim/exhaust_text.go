@@ -18,7 +18,13 @@ func (c *Case) String() string {
 		text += c.Ops[i].String()
 	}
 	for i := range c.Depth {
+		if i == 1 && c.More {
+			text += "," + c.Then.String()
+		}
 		text += "@" + c.Crashes[i].String()
+	}
+	if c.Depth == 1 && c.More {
+		text += "," + c.Then.String()
 	}
 	return text
 }
@@ -73,6 +79,16 @@ func ParseCase(text string) (c Case, err error) {
 	}
 	for i, word := range words[1:] {
 		var ok bool
+		if i == 0 {
+			var then string
+			if word, then, c.More = strings.Cut(word, ","); c.More {
+				o := slices.Index(smallOpNames[:], then)
+				if o < 0 {
+					return Case{}, caseError("operation after crash 1", strings.Join(smallOpNames[:], ", "), then)
+				}
+				c.Then = SmallOp(o)
+			}
+		}
 		if c.Crashes[i], ok = parseCrash(word); !ok {
 			return Case{}, caseError(fmt.Sprintf("crash %d", i+1),
 				"CALL, CALL.SECTORS, CALL.after or rest, then =kill or =IMAGE", word)

@@ -119,15 +119,16 @@ func (e *exhaust) text(s *streams) {
 	line("scope", "every sequence of up to %d of %d operations: %s", e.scope.Ops, sim.SmallOps, strings.Join(sim.SmallOpNames(), ", "))
 	line("", "under %s", strings.Join(sim.SmallConfigs[:], ", "))
 	line("covered", "%s", e.covered())
-	line("points", "%s in sequences, the first open included, %s in the recoveries after them: before each file-system call, inside",
+	line("points", "%s in sequences, the first open included, %s after a crash, in recovery and in one more operation: before each",
 		group(n.Points[0]), group(n.Points[1]))
-	line("", "each write at each sector boundary, after each call before the log hears of it, and at rest")
-	line("crashes", "%s in sequences, %s in recoveries: the kill, and the power loss with each subset of dirty sectors, sizes and names",
+	line("", "file-system call, inside each write at each sector boundary, after each step before the log hears of it, and at rest")
+	line("crashes", "%s in sequences, %s after a crash: the kill, and the power loss with each subset of dirty sectors, sizes and names",
 		group(n.Images[0]), group(n.Images[1]))
-	line("sampled", "%s points in sequences, %s in recoveries have more than %s images: %s of each were taken",
+	line("sampled", "%s points in sequences, %s after a crash have more than %s images: %s of each were taken",
 		group(n.Sampled[0]), group(n.Sampled[1]), group(sim.ImagesMax), group(sim.ImagesMax))
-	line("states", "%s different ones after one crash, %s after two; each was opened, judged, appended to and closed",
-		group(n.States[0]), group(n.States[1]))
+	line("states", "%s different ones after one crash, %s after two, each opened, read and judged; recovered, they are %s and %s,",
+		group(n.States[sim.CrashedOnce]), group(n.States[sim.CrashedTwice]), group(n.States[sim.RecoveredOnce]), group(n.States[sim.RecoveredTwice]))
+	line("", "each appended to and closed; those after one crash once more for each operation")
 	line("hash", "%016x of all states", e.digest)
 	line("time", "%.1f s, %d workers, %.1f s of CPU time", e.wall.Seconds(), e.workers, e.cpu.Seconds())
 	line("violations", "%d", e.violations())
@@ -155,6 +156,7 @@ type exhaustJSON struct {
 	Sampled    [2]int64          `json:"sampled_points"`
 	ImagesMax  int               `json:"images_max"`
 	States     [2]int64          `json:"states"`
+	Recovered  [2]int64          `json:"recovered_states"`
 	Hash       string            `json:"hash"`
 	Workers    int               `json:"workers"`
 	Seconds    float64           `json:"seconds"`
@@ -175,9 +177,12 @@ func (e *exhaust) json(s *streams) error {
 	out := exhaustJSON{
 		Ops: e.scope.Ops, Alphabet: sim.SmallOpNames(), Configs: sim.SmallConfigs[:], Whole: e.done == e.scope.Len(),
 		Sequences: e.scope.Len(), Done: e.done, Lengths: done, Points: e.counts.Points, Crashes: e.counts.Images,
-		Sampled: e.counts.Sampled, ImagesMax: sim.ImagesMax, States: e.counts.States, Hash: fmt.Sprintf("%016x", e.digest),
+		Sampled: e.counts.Sampled, ImagesMax: sim.ImagesMax, Hash: fmt.Sprintf("%016x", e.digest),
 		Workers: e.workers, Seconds: e.wall.Seconds(), CPUSeconds: e.cpu.Seconds(), Violations: e.violations(),
 	}
+	n := &e.counts.States
+	out.States = [2]int64{n[sim.CrashedOnce], n[sim.CrashedTwice]}
+	out.Recovered = [2]int64{n[sim.RecoveredOnce], n[sim.RecoveredTwice]}
 	if f := e.found; f != nil {
 		out.First = &exhaustFoundJSON{f.String(), f.Check, f.Text, replayLine(f)}
 	}

@@ -93,7 +93,7 @@ func (e *exhaust) pass(ctx context.Context, p *progress, workers int) {
 	}
 }
 
-// states is what was met before, for all workers: a set of hashes for each number of crashes.
+// states is what was met before, for all workers: a set of hashes for each kind of state.
 type states struct {
 	ctx    context.Context
 	shards [64]shard
@@ -101,7 +101,7 @@ type states struct {
 
 type shard struct {
 	mu   sync.Mutex
-	sets [3]map[uint64]struct{}
+	sets [sim.StateKinds]map[uint64]struct{}
 	_    [64]byte // keeps the locks of two shards apart
 }
 
@@ -116,11 +116,11 @@ func newStates(ctx context.Context) *states {
 }
 
 // New implements sim.Seen.
-func (s *states) New(crashes int, state uint64) bool {
+func (s *states) New(kind sim.StateKind, state uint64) bool {
 	h := &s.shards[state>>58]
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	set := h.sets[crashes]
+	set := h.sets[kind]
 	before := len(set)
 	set[state] = struct{}{}
 	return len(set) > before
@@ -133,9 +133,9 @@ func (s *states) Stop() bool { return s.ctx.Err() != nil }
 func (s *states) digest() uint64 {
 	var sum uint64
 	for i := range s.shards {
-		for crashes, set := range s.shards[i].sets {
+		for kind, set := range s.shards[i].sets {
 			for state := range set {
-				x := (state ^ uint64(crashes)*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
+				x := (state ^ uint64(kind)*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
 				sum += x ^ x>>32
 			}
 		}
