@@ -91,8 +91,8 @@ func (c *Config) Validate() error {
 		return bad("prepare_bytes", c.PrepareBytes, "a sector up to 1 TiB")
 	case c.IdleSave < 0 || c.IdleSave > timeMax:
 		return bad("idle_save", c.IdleSave, "0 up to 36 years")
-	case c.SegmentAge != Unlimited && (c.SegmentAge <= 0 || c.SegmentAge > timeMax):
-		return bad("segment_age", c.SegmentAge, "above 0 up to 36 years, or -1 for unlimited")
+	case c.SegmentAge != Unlimited && (c.SegmentAge < 1_000_000 || c.SegmentAge > timeMax):
+		return bad("segment_age", c.SegmentAge, "1 ms up to 36 years, or -1 for unlimited")
 	case !limit(c.RetentionBytes):
 		return bad("retention_bytes", c.RetentionBytes, "above 0, or -1 for unlimited")
 	case !limit(c.RetentionAge):

@@ -157,7 +157,7 @@ func (l *Log) retentionTarget(now Now, bytesMax, ageMax int64) Offset {
 			continue // damaged: it goes with what follows it, never by itself
 		}
 		tooBig := bytesMax != Unlimited && total-f.entry.Bytes >= bytesMax
-		tooOld := ageMax != Unlimited && now.Wall-f.ageFrom > ageMax
+		tooOld := ageMax != Unlimited && older(now.Wall, f.ageFrom, ageMax)
 		if !tooBig && !tooOld {
 			break
 		}
@@ -172,6 +172,12 @@ func (l *Log) retentionTarget(now Now, bytesMax, ageMax int64) Offset {
 		}
 	}
 	return target
+}
+
+// older reports whether from lies more than age before now. The difference of two readings of a clock
+// need not fit into a Time.
+func older(now, from, age Time) bool {
+	return now > from && uint64(now)-uint64(from) > uint64(age)
 }
 
 func (l *Log) fileOf(id segment.ID) *file {

@@ -9,10 +9,12 @@ import (
 
 // Names of the files that are no segments.
 const (
-	tmpSuffix  = ".tmp"
-	lockName   = "lock"
-	superName0 = "super.0"
-	superName1 = "super.1"
+	tmpSuffix     = ".tmp"
+	segmentSuffix = ".seg"
+	rescueTmp     = "rescue" + tmpSuffix
+	lockName      = "lock"
+	superName0    = "super.0"
+	superName1    = "super.1"
 )
 
 var superNames = [2]string{superName0, superName1}
@@ -79,13 +81,18 @@ func (s *Store) indexName(base core.Offset, id segment.ID) string {
 	return s.name(segment.AppendIndexName(b[:0], base, id))
 }
 
-// tmpName returns the name under which a file is made before it is renamed.
+// tmpName returns the name under which a file is made before it is renamed. For segments it is always
+// the same: an open that dies in its rescue, again and again, leaves one unfinished copy, not one
+// each time.
 func (s *Store) tmpName(name string) string {
 	switch name {
 	case superName0:
 		return superName0 + tmpSuffix
 	case superName1:
 		return superName1 + tmpSuffix
+	}
+	if strings.HasSuffix(name, segmentSuffix) {
+		return rescueTmp
 	}
 	var b nameBuf
 	return s.name(append(append(b[:0], name...), tmpSuffix...))
@@ -98,5 +105,5 @@ func oursTmp(name string) bool {
 		return false
 	}
 	_, _, _, ours := segment.ParseName(stem)
-	return ours || stem == superName0 || stem == superName1
+	return ours || stem == superName0 || stem == superName1 || name == rescueTmp
 }
