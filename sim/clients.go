@@ -147,6 +147,9 @@ func (w *World) second() {
 }
 
 func (w *World) appendEvent(e *Event) {
+	if e.Sub>>32%misuseEvery == 0 {
+		w.misuse(e.Sub >> 48)
+	}
 	p := int8(e.D)
 	if p > 0 {
 		s := &w.sequence[p-1]

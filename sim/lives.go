@@ -124,28 +124,6 @@ func (w *World) takeLock() error {
 	return err
 }
 
-// tryBadConfig opens with a configuration that cannot work, which must be refused with no effect.
-func (w *World) tryBadConfig(cfg core.Config) {
-	switch w.rng.Below(6) {
-	case 0:
-		cfg.SegmentBytes = int64(cfg.SectorBytes)
-	case 1:
-		cfg.SectorBytes = 768
-	case 2:
-		cfg.RetentionBytes = 0
-	case 3:
-		cfg.PendingBytes = cfg.MaxBatchBytes - 1
-	case 4:
-		cfg.ProducersMax = 0
-	case 5:
-		cfg.RetentionAge = -2
-	}
-	if w.log.Reopen(cfg, w.clock.now()) == nil {
-		w.fail("config", "a configuration that cannot work was accepted")
-	}
-	w.res.Marks.add(MarkBadConfig)
-}
-
 // couldNotOpen ends a life that never began to serve; the operator tries again after a while.
 func (w *World) couldNotOpen(err error) {
 	p := &w.process

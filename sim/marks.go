@@ -28,6 +28,7 @@ const (
 	MarkPause     // X2
 	MarkStale     // X3
 	MarkBadConfig // a configuration was refused
+	MarkMisuse    // a call that no log can carry out was refused
 	MarkOpenFailed
 	MarkOpenRefused
 	MarkPoisoned
@@ -47,7 +48,7 @@ const (
 var markNames = [markCount]string{
 	"kill", "power", "pressure", "crash-in-recovery", "crash-in-recovery-twice", "slow", "hang",
 	"second-process", "clock-forward", "clock-back", "clock-freeze", "clock-skew", "config-changed",
-	"pause", "stale-completion", "bad-config", "open-failed", "open-refused", "poisoned", "closed",
+	"pause", "stale-completion", "bad-config", "misuse", "open-failed", "open-refused", "poisoned", "closed",
 	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls",
 }
 
