@@ -465,11 +465,12 @@ func (r *reconciler) corrupt(f *PlanFile, o, end Offset, pos int64, expected, fo
 	})
 }
 
-// nextServed returns the least offset above o at which a file could serve again.
+// nextServed returns the least offset above o at which a file could serve again: where a run or what
+// is declared lost begins, where the claim of a replacement ends, or where another epoch takes over.
 func (r *reconciler) nextServed(o Offset) Offset {
 	next := EndNone
-	consider := func(f *PlanFile, first Offset) {
-		if epoch, _ := ownerOf(r.s.Lineage, first); first > o && first < next && epoch == f.epoch() {
+	consider := func(epoch Epoch, first Offset) {
+		if owner, _ := ownerOf(r.s.Lineage, first); first > o && first < next && owner == epoch {
 			if at, _ := r.pick(first, epoch); at >= 0 {
 				next = first
 			}
@@ -481,14 +482,20 @@ func (r *reconciler) nextServed(o Offset) Offset {
 			continue
 		}
 		if f.quick() {
-			consider(f, f.Info.Footer.Base)
+			consider(f.epoch(), f.Info.Footer.Base)
 		}
 		if f.lost() {
-			consider(f, f.Info.Header.Base)
+			consider(f.epoch(), f.Info.Header.Base)
+		}
+		if f.replacement() {
+			consider(f.epoch(), f.Info.Header.End)
 		}
 		for j := range f.Info.Runs {
-			consider(f, f.Info.Runs[j].First)
+			consider(f.epoch(), f.Info.Runs[j].First)
 		}
+	}
+	for _, l := range r.s.Lineage {
+		consider(l.Epoch, l.First)
 	}
 	return next
 }

@@ -149,7 +149,7 @@ func hostileFooter(t *testing.T, b []byte) {
 		if err := s.Scan(&file, false, &info); err != nil {
 			t.Fatal(err)
 		}
-	}); n > 64<<10+16*uint64(len(b)) {
+	}); n > slack+16*uint64(len(b)) {
 		t.Fatalf("%d bytes allocated for a sidecar of %d", n, len(b))
 	}
 	checkInfo(t, &info, int64(len(m.data)))

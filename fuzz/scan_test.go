@@ -141,7 +141,7 @@ func hostileScan(t *testing.T, data []byte) {
 			var s segment.Scanner
 			info = segment.FileInfo{}
 			err = s.Scan(&file, whole, &info)
-		}); n > 64<<10+8*uint64(len(data)) {
+		}); n > slack+8*uint64(len(data)) {
 			t.Fatalf("%d bytes allocated to scan %d", n, len(data))
 		}
 		if err != nil {

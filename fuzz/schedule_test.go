@@ -35,7 +35,7 @@ func FuzzScheduleText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var s *sim.Schedule
 		var err error
-		if n := allocated(func() { s, err = sim.Parse(text) }); n > 64<<10+64*uint64(len(text)) {
+		if n := allocated(func() { s, err = sim.Parse(text) }); n > slack+64*uint64(len(text)) {
 			t.Fatalf("%d bytes allocated for %d bytes of text", n, len(text))
 		}
 		if err != nil {

@@ -90,6 +90,10 @@ func (s *bites) take(n int) []byte {
 	return v
 }
 
+// slack is what a call may allocate whatever its input is, and what else goes on in a fuzzer's process
+// meanwhile.
+const slack = 64 << 10
+
 // allocated returns the bytes that a call allocates: the least of a few tries, because other
 // goroutines of the fuzzer's process count, too.
 func allocated(call func()) uint64 {
@@ -100,7 +104,7 @@ func allocated(call func()) uint64 {
 		call()
 		runtime.ReadMemStats(&after)
 		least = min(least, after.TotalAlloc-before.TotalAlloc)
-		if least < 64<<10 {
+		if least < slack {
 			break
 		}
 	}

@@ -60,7 +60,7 @@ func superIdentity(t *testing.T, b []byte) {
 	if n := allocated(func() {
 		s = before
 		err = segment.ReadSuper(b, &s)
-	}); n > 4<<10+4*uint64(len(b)) {
+	}); n > slack+4*uint64(len(b)) {
 		t.Fatalf("%d bytes allocated for a superblock of %d", n, len(b))
 	}
 	if err != nil {
