@@ -122,6 +122,9 @@ func openConfig(ctx context.Context, fs disk.FS, name string, cfg core.Config, l
 		_ = l.shutdown(grace, undo)
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	for _, w := range cfg.Warnings() {
+		l.logger.Warn("varve: "+w, "dir", name)
+	}
 	l.report()
 	return l, nil
 }
@@ -159,7 +162,10 @@ func takeLock(ctx context.Context, fs disk.FS, name string) (lock io.Closer, und
 		case <-time.After(lockPause):
 		}
 	}
+	var held *disk.LockedError
 	switch {
+	case errors.As(err, &held):
+		return nil, nil, fmt.Errorf("%s: %w (%s)", name, ErrInUse, held.Owner)
 	case errors.Is(err, disk.ErrLocked):
 		return nil, nil, fmt.Errorf("%s: %w", name, ErrInUse)
 	case err != nil:

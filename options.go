@@ -59,6 +59,13 @@ func (o *Options) Validate() error {
 	return c.Validate()
 }
 
+// Warnings names combinations of options that work, but keep more than somebody may have meant. Open
+// logs them.
+func (o *Options) Warnings() []string {
+	c := o.config()
+	return c.Warnings()
+}
+
 // config translates options into the core's numbers.
 func (o *Options) config() core.Config {
 	c := core.DefaultConfig()

@@ -108,3 +108,30 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
+
+// Warnings names combinations of values that work, but keep more than somebody may have meant: only
+// whole segments go, and only when retention looks.
+func (c *Config) Warnings() (all []string) {
+	warn := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	size := func(key string, limit int64) {
+		if limit != Unlimited && limit <= c.SegmentBytes {
+			warn("%s (%d) is no more than segment_bytes (%d): up to a segment more than that is kept", key, limit, c.SegmentBytes)
+		}
+	}
+	age := func(key string, limit Time) {
+		if limit == Unlimited {
+			return
+		}
+		if c.SegmentAge == Unlimited || c.SegmentAge > limit {
+			warn("segment_age is above %s: records stay until their segment is full or that old", key)
+		}
+		if c.RetentionCheckInterval > limit {
+			warn("retention_check_interval is above %s: records stay that much longer", key)
+		}
+	}
+	size("retention_bytes", c.RetentionBytes)
+	size("local_retention_bytes", c.LocalRetentionBytes)
+	age("retention_age", c.RetentionAge)
+	age("local_retention_age", c.LocalRetentionAge)
+	return all
+}

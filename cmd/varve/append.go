@@ -67,9 +67,13 @@ func validateLoad(count int64, size, writers, batch int, maxBatch int64) error {
 
 // Run appends.
 func (c *appendCommand) Run(ctx context.Context, s *streams) (err error) {
-	l, err := varve.Open(ctx, c.Dir, c.options())
+	o := c.options()
+	l, err := varve.Open(ctx, c.Dir, o)
 	if err != nil {
 		return err
+	}
+	for _, w := range o.Warnings() {
+		s.note("varve: warning: %s", w)
 	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)

@@ -30,7 +30,8 @@ type FS interface {
 	// Free returns the bytes that an unprivileged writer may still allocate.
 	Free() (int64, error)
 	// Lock takes the exclusive advisory lock on a file (made if missing) until the closer is
-	// closed or the process ends. A lock held elsewhere is ErrLocked, at once.
+	// closed or the process ends. A lock held elsewhere is ErrLocked, at once; as a *LockedError where
+	// the system says by whom.
 	Lock(name string) (io.Closer, error)
 }
 
@@ -87,3 +88,11 @@ var (
 	ErrNoSpace  = errors.New("no space left on device") // ENOSPC, EDQUOT
 	ErrReadOnly = errors.New("read-only")               // EROFS, EACCES, EPERM
 )
+
+// LockedError is ErrLocked, with the process that holds the lock.
+type LockedError struct{ Owner string }
+
+func (e *LockedError) Error() string { return ErrLocked.Error() + ": " + e.Owner }
+
+// Is makes it match ErrLocked.
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }

@@ -294,6 +294,11 @@ func (f *FS) Lock(name string) (io.Closer, error) {
 		err = unix.EWOULDBLOCK
 	}
 	if err != nil {
+		if err == unix.EWOULDBLOCK {
+			if owner := lockOwner(fd); owner != "" {
+				err = &disk.LockedError{Owner: owner}
+			}
+		}
 		_ = unix.Close(fd) // nothing was written through it
 		return nil, fail("lock", path, err)
 	}
