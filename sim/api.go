@@ -76,3 +76,26 @@ func (c *MarkCounts) List() []MarkCount {
 	}
 	return all
 }
+
+// Put sets the count of a mark by its name in List, and reports whether there is such a mark.
+func (c *MarkCounts) Put(name string, runs int64) bool {
+	for f := faultfs.Fault(1); f < faultfs.FaultCount; f++ {
+		if name == "disk "+f.String() {
+			c.disk[f] = runs
+			return true
+		}
+	}
+	for m := range core.MarkCount {
+		if name == "core "+coreMarkName(m) {
+			c.core[m] = runs
+			return true
+		}
+	}
+	for m := range markCount {
+		if name == "sim "+markNames[m] {
+			c.sim[m] = runs
+			return true
+		}
+	}
+	return false
+}

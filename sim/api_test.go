@@ -52,3 +52,26 @@ func TestHashes(t *testing.T) {
 		t.Fatalf("%d hashes after %d events, want %d", got, r.Events, want)
 	}
 }
+
+// Each mark that List names can be put back.
+func TestMarkCountsPut(t *testing.T) {
+	var all, back MarkCounts
+	for _, e := range registry() {
+		if !all.Put(e.name, 7) {
+			t.Errorf("no mark %q", e.name)
+		}
+	}
+	for i, m := range all.List() {
+		if m.Runs != 7 || !back.Put(m.Name, int64(i)) {
+			t.Errorf("mark %q is %d", m.Name, m.Runs)
+		}
+	}
+	for i, m := range back.List() {
+		if i > 0 && m.Runs != int64(i) {
+			t.Errorf("mark %q is %d, want %d", m.Name, m.Runs, i)
+		}
+	}
+	if all.Put("disk D99", 1) || all.Put("", 1) {
+		t.Error("a mark that is none")
+	}
+}

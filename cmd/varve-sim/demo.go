@@ -99,7 +99,7 @@ func (d *demo) kill(ctx context.Context) error {
 
 // simulate is step 6.
 func (d *demo) simulate(ctx context.Context) error {
-	j := job{seeds: d.seeds, workers: int(min(uint64(runtime.GOMAXPROCS(0)), d.seeds)), world: d.s.world}
+	j := job{seeds: d.seeds, stride: 1, workers: int(min(uint64(runtime.GOMAXPROCS(0)), d.seeds)), world: d.s.world}
 	r := &runReport{totals: j.run(ctx, newProgress(d.s.err, "   seeds", j.seeds, 0)), job: &j}
 	if err := r.verdict(ctx, d.s); err != nil {
 		if r.first != nil {

@@ -27,6 +27,8 @@ func newWorld() simulator { return sim.NewWorld() }
 // job is a range of seeds to run.
 type job struct {
 	from, seeds uint64
+	stride      uint64 // between two seeds
+	shard       seedShard
 	workers     int
 	ops         int           // operations a seed; 0: drawn
 	limit       time.Duration // 0: none
@@ -71,11 +73,14 @@ type totals struct {
 	digest uint64            // of all hashes
 	first  *violation        // of the lowest seed
 	checks map[string]uint64 // violations by property
+	groups groups            // violations that look alike
 	struck sim.MarkCounts    // in the seeds that violated a property
 	marks  sim.MarkCounts
 	wall   time.Duration
 	cpu    time.Duration // of the process, over the run
 }
+
+func newTotals() *totals { return &totals{checks: map[string]uint64{}, groups: groups{}} }
 
 func (t *totals) add(seed uint64, r *sim.Result) {
 	t.seeds++
@@ -95,6 +100,7 @@ func (t *totals) add(seed uint64, r *sim.Result) {
 func (t *totals) violated(v *violation) {
 	t.violations++
 	t.checks[v.Check]++
+	t.groups.add(v, 1)
 	t.struck.Add(&v.marks)
 	if t.first == nil || v.Seed < t.first.Seed {
 		t.first = v
@@ -107,6 +113,23 @@ func (t *totals) join(o *totals) {
 	t.acked, t.lives, t.refused = t.acked+o.acked, t.lives+o.lives, t.refused+o.refused
 	t.digest += o.digest
 	t.marks.Join(&o.marks)
+}
+
+// gather adds what another run of the same job found.
+func (t *totals) gather(o *totals) {
+	t.join(o)
+	t.wall, t.cpu = t.wall+o.wall, t.cpu+o.cpu
+	t.violations += o.violations
+	for check, n := range o.checks {
+		t.checks[check] += n
+	}
+	for _, g := range o.groups {
+		t.groups.add(g.Lowest, g.Count)
+	}
+	t.struck.Join(&o.struck)
+	if o.first != nil && (t.first == nil || o.first.Seed < t.first.Seed) {
+		t.first = o.first
+	}
 }
 
 // missing returns the marks that no seed reached.
@@ -144,7 +167,7 @@ func (j *job) run(ctx context.Context, p *progress) *totals {
 	sum := watch(workers, finished, p)
 	found.report(sum)
 	if found.full() && j.all {
-		sum.seeds = found.last() - j.from + 1
+		sum.seeds = (found.last()-j.from)/j.stride + 1
 	}
 	sum.wall, sum.cpu = time.Since(began), cpuTime()-cpu
 	return sum
@@ -153,7 +176,7 @@ func (j *job) run(ctx context.Context, p *progress) *totals {
 // watch keeps the progress line until the workers have finished or hang, and sums up what they did.
 // What a worker that hangs did is lost, but for its violations: nobody can ask it.
 func watch(workers []*worker, finished <-chan *worker, p *progress) *totals {
-	sum := &totals{checks: map[string]uint64{}}
+	sum := newTotals()
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	defer p.done()
@@ -189,7 +212,7 @@ type findings struct {
 }
 
 func newFindings(enough int) *findings {
-	f := &findings{enough: enough, all: totals{checks: map[string]uint64{}}}
+	f := &findings{enough: enough, all: *newTotals()}
 	f.bound.Store(math.MaxUint64)
 	return f
 }
@@ -240,7 +263,7 @@ func (f *findings) last() uint64 { return f.kept[len(f.kept)-1].Seed }
 func (f *findings) report(t *totals) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	t.violations, t.checks, t.first, t.struck = f.all.violations, f.all.checks, f.all.first, f.all.struck
+	t.violations, t.checks, t.groups, t.first, t.struck = f.all.violations, f.all.checks, f.all.groups, f.all.first, f.all.struck
 	for _, v := range f.kept {
 		t.violated(v)
 	}

@@ -89,6 +89,9 @@ func TestUsage(t *testing.T) {
 		{"meta --seeds 0", "want at least 1"},
 		{"demo --seeds 0", "want at least 1"},
 		{"shrink", "seed|file"},
+		{"run --seeds 5 --shard 4/4", "want i/n"},
+		{"run --seeds 5 --shard 1", "want i/n"},
+		{"run --seeds 2 --shard 3/8", "none of 2 seeds"},
 		{"shrink 1 --tries 0", "--tries 0"},
 		{"shrink 1 --ops=-3", "--ops -3"},
 	} {

@@ -16,6 +16,7 @@ type progress struct {
 	w     io.Writer // nil: not a terminal
 	what  string
 	total uint64
+	base  uint64        // done by earlier parts
 	limit time.Duration // of the work; 0: none
 	began time.Time
 }
@@ -28,10 +29,17 @@ func newProgress(w io.Writer, what string, total uint64, limit time.Duration) *p
 	return p
 }
 
+// from is the same line for a part of the work that begins after n.
+func (p *progress) from(n uint64) *progress {
+	part := *p
+	part.base = n
+	return &part
+}
+
 // at says how far the work is.
 func (p *progress) at(n uint64) {
 	if p.w != nil {
-		fmt.Fprint(p.w, "\r\x1b[K", p.line(n, time.Since(p.began)))
+		fmt.Fprint(p.w, "\r\x1b[K", p.line(p.base+n, time.Since(p.began)))
 	}
 }
 

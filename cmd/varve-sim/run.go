@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,13 +46,22 @@ func validateOps(ops int) error {
 
 type runCommand struct {
 	seedRange
+	outputs
 	Workers    int           `default:"0" placeholder:"W" help:"Seeds that run at the same time; 0: one for each core. The result does not depend on it."`
 	Time       time.Duration `default:"0" placeholder:"D" help:"Stop after this time, such as 30s."`
 	All        bool          `help:"Go on after a violation and count them."`
 	Detections uint64        `default:"0" placeholder:"N" help:"With --all: stop at the N-th violation in the order of the seeds."`
 	Without    []string      `placeholder:"NAME" help:"Leave faults, switches or checkers out, by their names in TESTING.md, with commas between them."`
 	Hang       time.Duration `default:"1m" placeholder:"D" help:"A seed that takes longer is a violation."`
-	JSON       bool          `name:"json" help:"Print JSON."`
+	Shard      seedShard     `placeholder:"I/N" help:"Only the seeds that leave I when divided by N: one of N machines, 0/N to N-1/N."`
+	Checkpoint string        `placeholder:"FILE" help:"Write down now and then how far the run is; the same run begins there when it is started again."`
+}
+
+// outputs is where a run tells programs what it found.
+type outputs struct {
+	JSON      bool   `name:"json" help:"Print JSON."`
+	JUnit     string `name:"junit" placeholder:"FILE" help:"Write the result as JUnit XML too."`
+	Artifacts string `placeholder:"DIR" help:"For each kind of failure, write a folder there: schedule, shrunk schedule, timeline, what was violated, build."`
 }
 
 // Validate checks ranges.
@@ -70,7 +76,13 @@ func (c *runCommand) Validate() error {
 	case c.Time < 0:
 		return fmt.Errorf("--time %v: want a duration above 0", c.Time)
 	}
-	return errors.Join(validateWithout(c.Without), c.seedRange.Validate())
+	if err := errors.Join(validateWithout(c.Without), c.seedRange.Validate()); err != nil {
+		return err
+	}
+	if _, count, _ := c.Shard.of(c.From, c.Seeds); count == 0 {
+		return fmt.Errorf("--shard %s: none of %d seeds from %d on is in it", c.Shard, c.Seeds, c.From)
+	}
+	return nil
 }
 
 func validateWithout(names []string) error {
@@ -101,19 +113,48 @@ func leaving(world func() simulator, names []string) func() simulator {
 	}
 }
 
+// args are what a checkpoint depends on: which seeds, how they are run, and when the run ends.
+func (c *runCommand) args() string {
+	return fmt.Sprintf("--profile=%s --seeds=%d --from=%d --ops=%d --shard=%s --all=%t --detections=%d --without=%s",
+		c.Profile, c.Seeds, c.From, c.Ops, c.Shard, c.All, c.Detections, strings.Join(c.Without, ","))
+}
+
 // Run runs the seeds and reports.
 func (c *runCommand) Run(ctx context.Context, s *streams) error {
 	j := job{
-		from: c.From, seeds: c.Seeds, workers: c.Workers, ops: c.Ops, limit: c.Time, all: c.All,
+		workers: c.Workers, ops: c.Ops, limit: c.Time, all: c.All, shard: c.Shard,
 		detections: c.Detections, hang: c.Hang, without: c.Without, world: leaving(s.world, c.Without),
 	}
+	j.from, j.seeds, j.stride = c.Shard.of(c.From, c.Seeds)
 	if j.workers == 0 {
 		j.workers = runtime.GOMAXPROCS(0)
 	}
 	j.workers = int(min(uint64(j.workers), j.seeds))
-	t := j.run(ctx, newProgress(s.err, "seeds", j.seeds, j.limit))
-	r := &runReport{totals: t, job: &j}
-	if c.JSON {
+	t, err := c.totals(ctx, s, &j)
+	if err != nil {
+		return err
+	}
+	return c.report(ctx, s, &runReport{totals: t, job: &j})
+}
+
+// totals runs the seeds, or those that a checkpoint leaves.
+func (c *runCommand) totals(ctx context.Context, s *streams, j *job) (*totals, error) {
+	if c.Checkpoint == "" {
+		return j.run(ctx, newProgress(s.err, "seeds", j.seeds, j.limit)), nil
+	}
+	r, err := openCheckpoint(c.Checkpoint, c.args())
+	if err != nil {
+		return nil, err
+	}
+	if r.resumed > 0 {
+		s.note("%s: goes on after %s of %s seeds", c.Checkpoint, group(r.resumed), group(j.seeds))
+	}
+	return r.run(ctx, j, newProgress(s.err, "seeds", j.seeds-min(r.resumed, j.seeds), j.limit))
+}
+
+// report tells people and programs what was found, and returns the failure.
+func (o *outputs) report(ctx context.Context, s *streams, r *runReport) error {
+	if o.JSON {
 		if err := r.json(s); err != nil {
 			return err
 		}
@@ -123,188 +164,16 @@ func (c *runCommand) Run(ctx context.Context, s *streams) error {
 	if err := s.out.Flush(); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
-	return r.verdict(ctx, s)
-}
-
-// runReport says what a run found.
-type runReport struct {
-	*totals
-	*job
-}
-
-// perCore is seeds per second of CPU time.
-func (r *runReport) perCore() float64 { return float64(r.totals.seeds) / max(r.cpu.Seconds(), 1e-9) }
-
-func (r *runReport) perSecond(n uint64) float64 { return float64(n) / max(r.wall.Seconds(), 1e-9) }
-
-func (r *runReport) each(n uint64) float64 { return float64(n) / float64(max(r.totals.seeds, 1)) }
-
-// lost returns the marks whose absence is a failure.
-func (r *runReport) lost() []string {
-	if r.totals.seeds < marksDue {
-		return nil
-	}
-	return r.missing()
-}
-
-// verdict prints the first violation with the line that replays it, and returns the failure.
-func (r *runReport) verdict(ctx context.Context, s *streams) error {
-	if v := r.first; v != nil {
-		if v.Check == "assert" && v.Stack == "" {
-			timeline, _ := traced(v.Seed, r.job.ops)
-			v.Stack = stackOf(timeline)
-		}
-		if v.Stack != "" {
-			s.note("%s", strings.TrimSpace(v.Stack))
-		}
-		s.note("VIOLATION of %s by seed %d: %s", v.Check, v.Seed, v.Text)
-		s.note("%s", v.replay(r.job))
-		return failure{errors.New("violated")}
-	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("stopped after %s of %s seeds: %w", group(r.totals.seeds), group(r.job.seeds), err)
-	}
-	if lost := r.lost(); len(lost) > 0 {
-		return fmt.Errorf("no seed of %s reached these marks: %s", group(r.totals.seeds), strings.Join(lost, ", "))
-	}
-	return nil
-}
-
-func (r *runReport) text(s *streams) {
-	line := func(what, format string, args ...any) {
-		fmt.Fprintf(s.out, "%-12s"+format+"\n", append([]any{what}, args...)...)
-	}
-	length := "8 to 1000 operations each"
-	if r.job.ops > 0 {
-		length = group(r.job.ops) + " operations each"
-	}
-	n := r.totals.seeds
-	line("seeds", "%s from %d on, %s, %d workers, %.1f s", group(n), r.from, length, r.workers, r.wall.Seconds())
-	line("speed", "%s seeds/s/core (of CPU time), %s seeds/s a worker, %s events/s", group(uint64(r.perCore())),
-		group(uint64(r.perSecond(n)/float64(r.workers))), group(uint64(r.perSecond(r.events))))
-	line("a seed", "%.1f events, %.1f operations (%.0f %% appends), %.1f acked, %.2f lives", r.each(r.events), r.each(r.totals.ops),
-		100*float64(r.appends)/float64(max(r.totals.ops, 1)), r.each(r.acked), r.each(r.lives))
-	line("damaged", "%s seeds ended in a log that was refused, as it must be", group(r.refused))
-	list, missing := r.marks.List(), r.missing()
-	line("marks", "%d of %d reached", len(list)-len(missing), len(list))
-	for _, place := range []string{"disk", "core", "sim"} {
-		line("  "+place, "%s", markList(list, place+" "))
-	}
-	switch {
-	case len(missing) > 0 && n >= marksListed:
-		line("  missing", "%s", wrap(missing))
-	case len(missing) > 0:
-		line("  missing", "%d, which so few seeds need not reach; --json lists them", len(missing))
-	}
-	line("hash", "%016x of all seeds", r.digest)
-	line("violations", "%s%s", group(r.violations), byCheck(r.checks))
-}
-
-// markList is the marks of one place that were reached, with the number of seeds that did.
-func markList(list []sim.MarkCount, place string) string {
-	var words []string
-	for _, m := range list {
-		if name, ok := strings.CutPrefix(m.Name, place); ok && m.Runs > 0 {
-			words = append(words, name+" "+group(m.Runs))
+	verdict := r.verdict(ctx, s)
+	if o.JUnit != "" {
+		if err := r.junit(o.JUnit, verdict); err != nil {
+			return errors.Join(verdict, err)
 		}
 	}
-	if len(words) == 0 {
-		return "none"
-	}
-	return wrap(words)
-}
-
-const (
-	indent    = 12
-	lineWidth = 100
-)
-
-// wrap joins words into lines of bounded width.
-func wrap(words []string) string {
-	var b strings.Builder
-	width := 0
-	for i, w := range words {
-		if sep := ", "; i > 0 {
-			if width += len(sep); width+len(w) > lineWidth-indent {
-				sep, width = strings.TrimRight(sep, " ")+"\n"+strings.Repeat(" ", indent), 0
-			}
-			b.WriteString(sep)
-		}
-		b.WriteString(w)
-		width += len(w)
-	}
-	return b.String()
-}
-
-// reportJSON is what --json prints.
-type reportJSON struct {
-	Seeds             uint64            `json:"seeds"`
-	PerCore           float64           `json:"seeds_per_second_per_core"` // of CPU time
-	PerWorker         float64           `json:"seeds_per_second_per_worker"`
-	Events            uint64            `json:"events"`
-	EventsPerSecond   float64           `json:"events_per_second"`
-	Violations        uint64            `json:"violations"`
-	ViolationsByCheck map[string]uint64 `json:"violations_by_check,omitempty"`
-	First             *violationJSON    `json:"first_violation,omitempty"`
-	Struck            map[string]int64  `json:"marks_of_violations,omitempty"` // seeds with a violation that reached each
-	MarksMissing      []string          `json:"marks_missing"`
-	Marks             map[string]int64  `json:"marks"` // seeds that reached each
-	From              uint64            `json:"from"`
-	Ops               int               `json:"ops"`
-	Workers           int               `json:"workers"`
-	Seconds           float64           `json:"seconds"`
-	CPUSeconds        float64           `json:"cpu_seconds"`
-	AppendShare       float64           `json:"append_share"` // of operations
-	MeanOps           float64           `json:"mean_ops"`
-	MeanLives         float64           `json:"mean_lives"`
-	Refused           uint64            `json:"refused"`
-	Hash              string            `json:"hash"` // of all seeds
-}
-
-type violationJSON struct {
-	Seed     uint64 `json:"seed"`
-	Property string `json:"property"`
-	Text     string `json:"text"`
-	Replay   string `json:"replay"`
-}
-
-func (r *runReport) json(s *streams) error {
-	out := reportJSON{
-		Seeds: r.totals.seeds, PerCore: r.perCore(), PerWorker: r.perSecond(r.totals.seeds) / float64(r.workers),
-		Events: r.events, EventsPerSecond: r.perSecond(r.events), Violations: r.violations, ViolationsByCheck: r.checks,
-		MarksMissing: r.missing(), Marks: map[string]int64{}, From: r.from, Ops: r.job.ops, Workers: r.workers,
-		Seconds: r.wall.Seconds(), CPUSeconds: r.cpu.Seconds(),
-		AppendShare: float64(r.appends) / float64(max(r.totals.ops, 1)), MeanOps: r.each(r.totals.ops), MeanLives: r.each(r.lives),
-		Refused: r.refused, Hash: fmt.Sprintf("%016x", r.digest),
-	}
-	reached(&r.marks, out.Marks)
-	if v := r.first; v != nil {
-		out.Struck = map[string]int64{}
-		reached(&r.struck, out.Struck)
-		out.First = &violationJSON{v.Seed, v.Check, v.Text, v.replay(r.job)}
-	}
-	e := json.NewEncoder(s.out)
-	e.SetIndent("", "  ")
-	return e.Encode(&out)
-}
-
-// reached lists the marks with the number of seeds that reached them.
-func reached(c *sim.MarkCounts, out map[string]int64) {
-	for _, m := range c.List() {
-		if m.Runs > 0 {
-			out[m.Name] = m.Runs
+	if o.Artifacts != "" {
+		if err := r.artifacts(ctx, s, o.Artifacts); err != nil {
+			return errors.Join(verdict, fmt.Errorf("artifacts: %w", err))
 		}
 	}
-}
-
-// byCheck lists violations by property.
-func byCheck(checks map[string]uint64) string {
-	var words []string
-	for _, check := range slices.Sorted(maps.Keys(checks)) {
-		words = append(words, fmt.Sprintf("%s %s", check, group(checks[check])))
-	}
-	if len(words) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(words, ", ")
+	return verdict
 }

@@ -114,8 +114,7 @@ func (m *minimizer) run(ctx context.Context, s *sim.Schedule) (*minimized, error
 func (m *minimized) text(from string) []byte {
 	text := string(m.schedule.AppendText(nil))
 	first, rest, _ := strings.Cut(text, "\n")
-	line, _, _ := strings.Cut(m.failed.text, "\n")
-	return fmt.Appendf(nil, "%s\n# %s: %s\n# %d events of %d, made small by: %s\n%s", first, m.failed.check, line,
+	return fmt.Appendf(nil, "%s\n# %s: %s\n# %d events of %d, made small by: %s\n%s", first, m.failed.check, headline(m.failed.text),
 		len(m.schedule.Events), m.before, from, rest)
 }
 

@@ -25,7 +25,7 @@ type worker struct {
 func (w *worker) run(ctx context.Context, first uint64) {
 	j := w.job
 	for i := first; i < j.seeds && ctx.Err() == nil; i += uint64(j.workers) {
-		seed := j.from + i
+		seed := j.from + i*j.stride
 		if seed > w.found.bound.Load() {
 			break
 		}
@@ -39,6 +39,9 @@ func (w *worker) run(ctx context.Context, first uint64) {
 	w.since.Store(0)
 }
 
+// checkHang is what a seed violates that does not end.
+const checkHang = "hang"
+
 // hung reports whether the seed at hand just turned out to hang. That is a violation, and the worker
 // is given up.
 func (w *worker) hung(now time.Time) bool {
@@ -47,7 +50,7 @@ func (w *worker) hung(now time.Time) bool {
 		return false
 	}
 	w.hangs = true
-	w.found.hang(&violation{Seed: w.at.Load(), Check: "hang", Text: fmt.Sprintf("no end after %v", w.job.hang)})
+	w.found.hang(&violation{Seed: w.at.Load(), Check: checkHang, Text: fmt.Sprintf("no end after %v", w.job.hang)})
 	return true
 }
 
