@@ -7,6 +7,7 @@ require github.com/anishathalye/porcupine v1.3.1
 require (
 	github.com/alecthomas/kong v1.17.0
 	go.uber.org/goleak v1.3.0
+	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sys v0.50.0
 	pgregory.net/rapid v1.3.0
 )
