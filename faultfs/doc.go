@@ -42,6 +42,10 @@
 // when it completes. It covers what was written before BeginSync and has not been written again
 // since. Without it a sync covers all that came before it. SyncDir does its work at one instant.
 //
+// A caller that goes through all crashes instead of drawing some has FS.Observe, which tells it of every
+// point at which a process may die, Doubts, which lists what a power loss there leaves open, and
+// TakeImage and TakeKilled, which make another disk what is left.
+//
 // Judged crashes are those after which the log must open with no operator: no garbage in torn
 // sectors, no stale valid bytes in fresh blocks, writes torn at sector positions only.
 //

@@ -31,6 +31,9 @@
 // die in recovery. At the end all faults are over, and within bounded virtual time everything has to
 // resolve: readers see the whole log, retention has done its work, the log closes cleanly.
 //
+// An Explorer uses the same worlds to go through a small scope whole (exhaust.go): every short sequence
+// of operations, every crash point, every image, and a second crash.
+//
 // # What is judged
 //
 // Package model judges what clients see: K1-K9, K11, K14-K17, K23. The world judges the rest:

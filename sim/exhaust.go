@@ -185,7 +185,6 @@ type Explorer struct {
 	Counts ExhaustCounts
 
 	seen   Seen
-	trace  io.Writer
 	worlds [3]*World // the sequence; the life after a crash; the life after another
 	lenses [2]lens
 	header Schedule
@@ -226,7 +225,7 @@ func (x *Explorer) Explore(c Case) *Found {
 // Replay runs a case with the crashes that it names, and no others, and writes the timeline. It
 // reports false if the case has no such point.
 func (x *Explorer) Replay(c Case, trace io.Writer) (f *Found, ok bool) {
-	x.target, x.found, x.at, x.trace = &c, nil, c, trace
+	x.target, x.found, x.at = &c, nil, c
 	for _, w := range x.worlds {
 		w.Trace = trace
 	}

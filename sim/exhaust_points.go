@@ -115,7 +115,7 @@ func (l *lens) images(p CrashPoint) {
 		x.Counts.Sampled[l.level]++
 		total = ImagesMax
 	}
-	for i := uint64(0); i < total && x.found == nil; i++ {
+	for i := uint64(0); i < total && x.found == nil && !x.seen.Stop(); i++ {
 		p.Image = i
 		if !all {
 			p.Image = sampleImage(i, n)
