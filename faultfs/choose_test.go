@@ -133,6 +133,46 @@ func TestTakeKilled(t *testing.T) {
 	}
 }
 
+// What the device holds counts, too: two killed disks that show the same and would lose different things
+// are not the same.
+func TestKilledHashKnowsTheDevice(t *testing.T) {
+	var hashes [2]uint64
+	for i := range hashes {
+		d := New()
+		fs := ready(t, d, 0)
+		f := durable(t, fs, "a", fill(byte(i), Sector))
+		write(t, f, fill(9, Sector), 0)
+		var x Doubt
+		d.Doubts(&x)
+		hashes[i] = d.KilledHash(&x)
+	}
+	if hashes[0] == hashes[1] {
+		t.Error("equal hashes")
+	}
+}
+
+// A directory whose own name is lost takes everything with it, however durable that was.
+func TestDoubtOfTheDirectory(t *testing.T) {
+	d, to := New(), New()
+	fs := d.FS(0)
+	var empty, x, got Doubt
+	d.Doubts(&empty)
+	nothing := empty.Hash(0)
+	must(t, fs.Mkdir(disk.DirLog))
+	durable(t, fs, "a", fill(1, 10))
+	d.Doubts(&x)
+	if x.Len() != 1 || x.Hash(0) != nothing || x.Hash(1) == nothing || x.Describe(0) != "lost: the name log" {
+		t.Fatalf("%d in doubt, %s", x.Len(), x.Describe(0))
+	}
+	for image := range uint64(2) {
+		to.TakeImage(&x, image)
+		to.Doubts(&got)
+		if got.Hash(0) != x.Hash(image) || len(to.Images(nil)) != int(image) {
+			t.Errorf("image %d has %d files", image, len(to.Images(nil)))
+		}
+	}
+}
+
 // looks records what an observer sees.
 type looks struct {
 	d    *Disk

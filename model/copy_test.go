@@ -34,6 +34,10 @@ func TestCopy(t *testing.T) {
 	if !reflect.DeepEqual(a, b) {
 		t.Fatalf("copy is\n%+v\nnot\n%+v", b, a)
 	}
+	b.Read(8, 0, b.Stamp(), 1, 1, MakeValue(2, 0))
+	if a.readers[0].pos.Offset != 1 {
+		t.Error("a read by the copy moved the original's reader")
+	}
 	b.Crash(9, PowerLoss)
 	b.Opened(10, Life{Epoch: 2, Policy: NoSync})
 	if v := b.Violation(); v == nil || v.Check != K1 && v.Check != K2 {
