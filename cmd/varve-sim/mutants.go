@@ -111,21 +111,28 @@ func (c *mutantsCommand) gate(ctx context.Context, s *streams, list []*mutants.M
 		return fmt.Errorf("stopped after %d of %d mutants: %w", len(rows), len(list), err)
 	}
 	slices.SortFunc(rows, func(a, b *mutantRow) int { return strings.Compare(a.Name, b.Name) })
-	return c.report(s, rows)
+	var needs []*need
+	if c.Needed {
+		var err error
+		if needs, err = c.need(ctx, s, rows, l); err != nil {
+			return err
+		}
+	}
+	return c.report(s, rows, needs)
 }
 
 // report prints what was asked for, and one line for each mutant that fails.
-func (c *mutantsCommand) report(s *streams, rows []*mutantRow) error {
+func (c *mutantsCommand) report(s *streams, rows []*mutantRow, needs []*need) error {
 	switch {
 	case c.JSON:
-		if err := printJSON(s, rows); err != nil {
+		if err := printJSON(s, rows, needs); err != nil {
 			return err
 		}
 	case c.Markdown:
 		markdown(s, rows)
 	}
 	if c.Needed && !c.JSON {
-		c.printNeeded(s, rows)
+		c.printNeeded(s, needs)
 	}
 	failed := 0
 	for _, row := range rows {
@@ -180,7 +187,7 @@ func (c *mutantsCommand) measure(ctx context.Context, m *mutants.Mutant, l lab) 
 		row.Failure = err.Error()
 		return row
 	}
-	defer os.Remove(program) //nolint:errcheck // the folder goes later
+	row.program, row.ops = program, m.Ops
 	t := trial{seeds: c.Seeds, detections: c.Detections, ops: m.Ops}
 	if row.Equivalent {
 		t.seeds = max(1, c.Seeds/equivalentPart)
@@ -195,11 +202,6 @@ func (c *mutantsCommand) measure(ctx context.Context, m *mutants.Mutant, l lab) 
 	if c.Meta > 0 && row.Checks["hang"]+row.Checks["crash"] == 0 && row.Failure == "" {
 		if err := l.meta(ctx, program, c.Meta); err != nil {
 			row.Failure = "meta: " + err.Error()
-		}
-	}
-	if c.Needed && row.Failure == "" && !row.Equivalent {
-		if err := c.measureWithout(ctx, program, m, row, l); err != nil {
-			row.Failure = err.Error()
 		}
 	}
 	return row

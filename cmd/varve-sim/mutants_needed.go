@@ -1,13 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"varve/sim"
-	"varve/sim/mutants"
 )
 
 // A fault or a checker is needed if some mutant survives without it. A mutant survives what is left
@@ -18,68 +20,101 @@ const neededPart = 4
 // caught. neededShare is how many of the detections, in percent: the others would be enough.
 const neededShare = 75
 
-// candidates returns what may matter to a mutant.
-func (r *mutantRow) candidates() []string {
-	often := func(n uint64) bool { return 100*n >= neededShare*r.Detections }
-	var names []string
+// neededMutants is how many survivors are looked for: one proves the need, some show what it is.
+const neededMutants = 3
+
+// need is what was found about one fault or checker.
+type need struct {
+	Name     string   `json:"name"`
+	Tried    int      `json:"tried"`    // mutants to which it might matter
+	Survived []string `json:"survived"` // of those, without it
+	mark     string   // of a fault
+	err      error
+}
+
+// needList lists every fault and every checker.
+func needList() []*need {
+	var all []*need
 	for _, fault := range sim.WithoutFaults() {
-		if mark := sim.WithoutMark(fault); mark != "" && often(uint64(r.Struck[mark])) {
-			names = append(names, fault)
+		if mark := sim.WithoutMark(fault); mark != "" {
+			all = append(all, &need{Name: fault, mark: mark})
 		}
 	}
 	for _, check := range sim.WithoutChecks() {
-		if often(r.Checks[check]) {
-			names = append(names, sim.CheckPrefix+check)
-		}
+		all = append(all, &need{Name: sim.CheckPrefix + check})
 	}
-	return names
+	return all
 }
 
-// measureWithout runs a mutant again with each fault and each checker left out that may matter to it.
-func (c *mutantsCommand) measureWithout(ctx context.Context, program string, m *mutants.Mutant, row *mutantRow, l lab) error {
-	t := trial{seeds: row.Seeds, detections: max(1, row.Detections/neededPart), ops: m.Ops}
-	for _, name := range row.candidates() {
-		t.without = name
-		r, err := l.run(ctx, program, t)
-		if err != nil {
-			return fmt.Errorf("without %s: %w", name, err)
+// matters reports whether it may matter to a mutant.
+func (n *need) matters(r *mutantRow) bool {
+	took := r.Checks[strings.TrimPrefix(n.Name, sim.CheckPrefix)]
+	if n.mark != "" {
+		took = uint64(r.Struck[n.mark])
+	}
+	return r.Failure == "" && r.Detections > 0 && 100*took >= neededShare*r.Detections
+}
+
+// need leaves each fault and each checker out in turn and runs the mutants to which it may matter,
+// those that are found soonest first, until some survive.
+func (c *mutantsCommand) need(ctx context.Context, s *streams, rows []*mutantRow, l lab) ([]*need, error) {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b *mutantRow) int { return cmp.Compare(a.Seeds, b.Seeds) })
+	all := needList()
+	todo, done := make(chan *need, len(all)), make(chan *need, len(all))
+	for _, n := range all {
+		todo <- n
+	}
+	close(todo)
+	var running sync.WaitGroup
+	for range max(1, c.Workers) {
+		running.Go(func() {
+			for n := range todo {
+				n.err = n.find(ctx, rows, l)
+				done <- n
+			}
+		})
+	}
+	p := newProgress(s.err, "faults and checkers", uint64(len(all)), 0)
+	var errs error
+	for i := range all {
+		errs = errors.Join(errs, (<-done).err)
+		p.at(uint64(i + 1))
+	}
+	p.done()
+	running.Wait()
+	return all, errs
+}
+
+func (n *need) find(ctx context.Context, rows []*mutantRow, l lab) error {
+	for _, row := range rows {
+		if !n.matters(row) || len(n.Survived) == neededMutants {
+			continue
 		}
+		t := trial{seeds: row.Seeds, detections: max(1, row.Detections/neededPart), ops: row.ops, without: n.Name}
+		r, err := l.run(ctx, row.program, t)
+		if err != nil {
+			return fmt.Errorf("mutant %s without %s: %w", row.Name, n.Name, err)
+		}
+		n.Tried++
 		if r.Violations < t.detections {
-			row.Survives = append(row.Survives, name)
+			n.Survived = append(n.Survived, row.Name)
 		}
 	}
 	return nil
 }
 
-// printNeeded lists, for each fault and each checker, the mutants that survive without it.
-func (c *mutantsCommand) printNeeded(s *streams, rows []*mutantRow) {
+// printNeeded lists, for each fault and each checker, mutants that survive without it.
+func (c *mutantsCommand) printNeeded(s *streams, needs []*need) {
 	if c.Markdown {
-		fmt.Fprintln(s.out, "\n| left out | mutants that then survive |\n|---|---|")
+		fmt.Fprintln(s.out, "\n| left out | tried | mutants that then survive |\n|---|---|---|")
 	}
-	var names []string
-	for _, fault := range sim.WithoutFaults() {
-		if sim.WithoutMark(fault) != "" {
-			names = append(names, fault)
-		}
-	}
-	for _, check := range sim.WithoutChecks() {
-		names = append(names, sim.CheckPrefix+check)
-	}
-	for _, name := range names {
-		var survive []string
-		for _, r := range rows {
-			if slices.Contains(r.Survives, name) {
-				survive = append(survive, r.Name)
-			}
-		}
-		list := strings.Join(survive, ", ")
-		if len(survive) == 0 {
-			list = "none"
-		}
+	for _, n := range needs {
+		list := cmp.Or(strings.Join(n.Survived, ", "), "none")
 		if c.Markdown {
-			fmt.Fprintf(s.out, "| %s | %s |\n", strings.TrimPrefix(name, sim.CheckPrefix), list)
+			fmt.Fprintf(s.out, "| %s | %d | %s |\n", strings.TrimPrefix(n.Name, sim.CheckPrefix), n.Tried, list)
 		} else {
-			fmt.Fprintf(s.out, "without %-24s survive: %s\n", name, list)
+			fmt.Fprintf(s.out, "without %-24s survive, of %d tried: %s\n", n.Name, n.Tried, list)
 		}
 	}
 }

@@ -24,9 +24,11 @@ type mutantRow struct {
 	Low        float64           `json:"rate_low"`
 	High       float64           `json:"rate_high"`
 	Checks     map[string]uint64 `json:"checks,omitempty"`
-	Struck     map[string]int64  `json:"marks,omitempty"`            // detections in which each mark was reached
-	Survives   []string          `json:"survives_without,omitempty"` // each of these faults or checkers
+	Struck     map[string]int64  `json:"marks,omitempty"` // detections in which each mark was reached
 	Failure    string            `json:"failure,omitempty"`
+
+	program string // built with the mutant
+	ops     int
 }
 
 const perRate = 10_000
@@ -94,9 +96,6 @@ func (r *mutantRow) text(s *streams) {
 	rate, bounds := r.rates()
 	fmt.Fprintf(s.out, "%-36s %9s seeds, first %9s, %3d found, %s of 10,000 (%s): %s\n", r.Name, group(r.Seeds), r.firstSeed(),
 		r.Detections, rate, bounds, cmp.Or(r.caught(), "nothing"))
-	if len(r.Survives) > 0 {
-		fmt.Fprintf(s.out, "%-36s survives without %s\n", "", strings.Join(r.Survives, ", "))
-	}
 	switch {
 	case r.Failure != "":
 		fmt.Fprintf(s.out, "%-36s FAIL %s\n", "", r.Failure)
@@ -125,8 +124,11 @@ func markdown(s *streams, rows []*mutantRow) {
 // cell makes a text fit into a cell of a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
-func printJSON(s *streams, rows []*mutantRow) error {
+func printJSON(s *streams, rows []*mutantRow, needs []*need) error {
 	e := json.NewEncoder(s.out)
 	e.SetIndent("", "  ")
-	return e.Encode(rows)
+	return e.Encode(&struct {
+		Mutants []*mutantRow `json:"mutants"`
+		Needed  []*need      `json:"needed,omitempty"`
+	}{rows, needs})
 }
