@@ -80,7 +80,7 @@ func drawSync(t *rapid.T) segment.SyncMode {
 func drawFact(t *rapid.T, w *facts, n uint32) fact {
 	s := &w.super
 	last := s.Lineage[len(s.Lineage)-1].Epoch
-	owner := Epoch(rapid.Uint32Range(1, last).Draw(t, "owner"))
+	owner := rapid.Uint32Range(1, last).Draw(t, "owner")
 	h := segment.Header{Kind: segment.Created, SectorBytes: 512, Sync: drawSync(t), Epoch: owner}
 	h.Base = number(t, 0, offsetsMost, "base")
 	if i := slices.IndexFunc(s.Lineage, func(l segment.Lineage) bool { return l.Epoch == owner }); i >= 0 {
@@ -88,7 +88,7 @@ func drawFact(t *rapid.T, w *facts, n uint32) fact {
 	}
 	if s.Epoch > owner && rapid.IntRange(0, 2).Draw(t, "kind") == 0 { // by an open of a later life
 		h.Kind, h.End = segment.Replacement, h.Base+number(t, 1, 6, "span")
-		owner = Epoch(rapid.Uint32Range(owner+1, s.Epoch).Draw(t, "opener"))
+		owner = rapid.Uint32Range(owner+1, s.Epoch).Draw(t, "opener")
 		if rapid.IntRange(0, 5).Draw(t, "lost") == 0 {
 			h.Kind = segment.Lost
 		}

@@ -36,6 +36,7 @@ type maker struct {
 	starts   []int64 // of the batches
 	footer   FooterBuilder
 	producer int64
+	shift    Time // of the records' clock
 }
 
 func testHeader() Header {
@@ -55,7 +56,7 @@ func newMaker(h Header, spacing int64) *maker {
 func (m *maker) batch(records uint32, payload []byte) {
 	i := Identity{
 		PayloadBytes: uint32(len(payload)), Kind: KindRecords, Records: records, Base: m.next, Epoch: m.h.Epoch,
-		Nonce: m.h.Nonce, AppendTime: 100 + m.next, MaxTime: 50 + m.next, ProducerID: m.producer, ProducerEpoch: -1, Sequence: -1,
+		Nonce: m.h.Nonce, AppendTime: 100 + m.next, MaxTime: 50 + m.next + m.shift, ProducerID: m.producer, ProducerEpoch: -1, Sequence: -1,
 		PayloadCRC: PayloadCRC(payload),
 	}
 	if m.producer >= 0 {
