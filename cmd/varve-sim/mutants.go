@@ -125,7 +125,7 @@ func (c *mutantsCommand) gate(ctx context.Context, s *streams, list []*mutants.M
 func (c *mutantsCommand) report(s *streams, rows []*mutantRow, needs []*need) error {
 	switch {
 	case c.JSON:
-		if err := printJSON(s, rows, needs); err != nil {
+		if err := printJSON(s, rows); err != nil {
 			return err
 		}
 	case c.Markdown:

@@ -25,9 +25,9 @@ const neededMutants = 3
 
 // need is what was found about one fault or checker.
 type need struct {
-	Name     string   `json:"name"`
-	Tried    int      `json:"tried"`    // mutants to which it might matter
-	Survived []string `json:"survived"` // of those, without it
+	Name     string
+	Tried    int      // mutants to which it might matter
+	Survived []string // of those, without it
 	mark     string   // of a fault
 	err      error
 }
@@ -83,6 +83,13 @@ func (c *mutantsCommand) need(ctx context.Context, s *streams, rows []*mutantRow
 	}
 	p.done()
 	running.Wait()
+	for _, n := range all {
+		for _, row := range rows {
+			if slices.Contains(n.Survived, row.Name) {
+				row.Survives = append(row.Survives, n.Name)
+			}
+		}
+	}
 	return all, errs
 }
 

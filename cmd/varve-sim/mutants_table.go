@@ -24,7 +24,8 @@ type mutantRow struct {
 	Low        float64           `json:"rate_low"`
 	High       float64           `json:"rate_high"`
 	Checks     map[string]uint64 `json:"checks,omitempty"`
-	Struck     map[string]int64  `json:"marks,omitempty"` // detections in which each mark was reached
+	Struck     map[string]int64  `json:"marks,omitempty"`            // detections in which each mark was reached
+	Survives   []string          `json:"survives_without,omitempty"` // faults and checkers, with --needed
 	Failure    string            `json:"failure,omitempty"`
 
 	program string // built with the mutant
@@ -124,11 +125,8 @@ func markdown(s *streams, rows []*mutantRow) {
 // cell makes a text fit into a cell of a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
-func printJSON(s *streams, rows []*mutantRow, needs []*need) error {
+func printJSON(s *streams, rows []*mutantRow) error {
 	e := json.NewEncoder(s.out)
 	e.SetIndent("", "  ")
-	return e.Encode(&struct {
-		Mutants []*mutantRow `json:"mutants"`
-		Needed  []*need      `json:"needed,omitempty"`
-	}{rows, needs})
+	return e.Encode(rows)
 }

@@ -150,11 +150,10 @@ func TestMutantsForms(t *testing.T) {
 	}
 	c.JSON, c.Markdown = true, false
 	out, _, _ = gateOf(t, c, newStubLab())
-	var report struct{ Mutants []mutantRow }
-	err := json.Unmarshal([]byte(out), &report)
-	if rows := report.Mutants; err != nil || len(rows) != 2 || rows[0].Name != "01-often" || *rows[0].First != 1 ||
+	var rows []mutantRow
+	if err := json.Unmarshal([]byte(out), &rows); err != nil || len(rows) != 2 || rows[0].Name != "01-often" || *rows[0].First != 1 ||
 		rows[0].Rate != 5000 || rows[1].Failure == "" {
-		t.Errorf("%v, %+v", err, report)
+		t.Errorf("%v, %+v", err, rows)
 	}
 }
 
