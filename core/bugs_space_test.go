@@ -90,6 +90,62 @@ func (r *rig) wantPoisonedByWrite(outcomes int) {
 	}
 }
 
+// TestNS3FullDiskAndARestart: not a byte is free. The log that runs serves reads and lets go by Trim and by
+// retention, which gives space back, and appends go on. One that is opened on a full disk changes
+// nothing, serves what is proven, and ends its open once there is room.
+func TestNS3FullDiskAndARestart(t *testing.T) {
+	for _, retention := range []bool{false, true} {
+		r := newRig(t)
+		cfg := tableConfig()
+		cfg.SegmentBytes = 4096
+		r.open(cfg)
+		r.put(0, 40, 300)
+		r.kill()
+		if retention {
+			cfg.RetentionBytes = 8192
+		}
+		r.open(cfg)
+		r.disk.SetCapacity(r.disk.Used())
+		n := len(r.acked)
+		r.append(40)
+		r.pump()
+		if !errors.Is(r.acked[n].Err, core.ErrNoSpace) {
+			t.Fatalf("an append on a full disk: %v", r.acked[n].Err)
+		}
+		r.wantRecords(0, 40)
+		if !retention {
+			if err := r.log.Trim(r.now, 20); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.pass(cfg.RetentionCheckInterval)
+		r.pass(2e9)
+		start := int(r.log.Start())
+		if start < 15 {
+			t.Fatalf("start %d", start)
+		}
+		r.put(40, 41, 300) // there is room again
+		r.wantRecords(start, 41)
+		r.kill()
+		img := imageOf(r)
+		r.restore(img)
+		r.disk.SetCapacity(r.disk.Used())
+		r.start(cfg)
+		if r.log.Phase() != core.Recovering {
+			t.Fatalf("an open on a full disk: %v, %v", r.log.Phase(), r.log.Err())
+		}
+		got := r.read(core.Offset(start))
+		if len(got) < 40-start || got[0] != uint64(start) {
+			t.Errorf("%d records are served", len(got))
+		}
+		r.wantUnchanged(img, nil, nil)
+		r.disk.SetCapacity(0)
+		r.pass(2e9)
+		r.wantRecords(start, 41)
+		r.put(41, 43, 300)
+	}
+}
+
 // TestNS5NoSpaceAtAnyCall: ENOSPC at each call that can meet it, one at a time, over a life of creations,
 // commits, rolls, an index, superblocks and a trim. Reads go on, nothing is reset; appends answer
 // ErrNoSpace and go on by themselves, or, after a sync that said so, once the log is opened again.

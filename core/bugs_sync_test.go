@@ -143,12 +143,12 @@ func (r *rig) story(cfg core.Config, close bool) (acked int, start core.Offset) 
 
 // directoryCrashes runs the story over two lives, the second of which recovers and rescues, and lets
 // the process die at each call, and after that lose what was not synced, in many ways.
-func directoryCrashes(t *testing.T, faults faultfs.FaultSet, end func(r *rig, draw *faultfs.Rand), check func(r *rig, call int64)) {
+func directoryCrashes(t *testing.T, faults faultfs.FaultSet, seeds uint64, end func(r *rig, draw *faultfs.Rand), check func(r *rig, call int64)) {
 	t.Helper()
 	cfg := tableConfig()
 	cfg.Preallocate, cfg.PrepareBytes = true, 1024
 	for call := int64(0); ; call++ {
-		for seed := range uint64(4) {
+		for seed := range seeds {
 			r := newRig(t)
 			r.disk.SetFaults(faults)
 			acked, start := 0, core.Offset(0)
@@ -199,13 +199,13 @@ func powerLoss(r *rig, draw *faultfs.Rand) {
 // too. What was acked is there (DF-1: the first records of a new segment; DF-2: after a roll, and a
 // rename that is undone leaves no second superblock).
 func TestDF3NamesLostAtEveryCall(t *testing.T) {
-	directoryCrashes(t, faultfs.Set(faultfs.D5DirOps, faultfs.D5RenameHalf, faultfs.D5Parent, faultfs.D3Size), powerLoss, func(*rig, int64) {})
+	directoryCrashes(t, faultfs.Set(faultfs.D5DirOps, faultfs.D5RenameHalf, faultfs.D5Parent, faultfs.D3Size), 3, powerLoss, func(*rig, int64) {})
 }
 
 // TestDF6ReplacedOrNotAtEveryCall: the process dies at each call, those that replace one file by
 // another among them: old or new, never neither, and nothing unfinished is left.
 func TestDF6ReplacedOrNotAtEveryCall(t *testing.T) {
-	directoryCrashes(t, 0, func(*rig, *faultfs.Rand) {}, func(r *rig, call int64) {
+	directoryCrashes(t, 0, 2, func(*rig, *faultfs.Rand) {}, func(r *rig, call int64) {
 		for _, f := range r.files() {
 			if strings.HasSuffix(f.name, ".tmp") {
 				r.t.Fatalf("call %d: %s is left", call, f.name)

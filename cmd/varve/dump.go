@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"slices"
@@ -166,9 +167,12 @@ func dumpBatches(ctx context.Context, w *bufio.Writer, file *segment.ScanFile, b
 		fmt.Fprintln(w)
 	}
 	info := scan.Info()
+	if info.Head != segment.BreakNone {
+		fmt.Fprintf(w, "  no batch where the first one belongs: %s at byte %d\n", breakText(file, info.Head, info.HeadPos), info.HeadPos)
+	}
 	for _, r := range info.Runs {
 		fmt.Fprintf(w, "  batches %d, offsets [%d, %d), bytes [%d, %d), ended by %s at byte %d\n", r.Batches, r.First, r.End, r.Pos, r.EndPos,
-			breakText(r.Break), r.BreakPos)
+			breakText(file, r.Break, r.BreakPos), r.BreakPos)
 	}
 	fmt.Fprintf(w, "  evidence up to %d, footer %s\n", info.Evidence, footerText(info))
 	return nil
@@ -203,14 +207,29 @@ func kindText(k segment.Kind) string {
 	return "created"
 }
 
-func breakText(b segment.Break) string {
+func breakText(f *segment.ScanFile, b segment.Break, pos int64) string {
 	switch b {
 	case segment.BreakTorn:
 		return "a torn batch"
 	case segment.BreakPayload:
-		return "a payload with a wrong checksum"
+		return "a payload with a wrong checksum" + payloadText(f, pos)
 	}
 	return "the end of the data"
+}
+
+// payloadText says which checksum the payload of the batch at a position should have and has.
+func payloadText(f *segment.ScanFile, pos int64) string {
+	src := io.NewSectionReader(f.Source, pos, f.Bytes-pos)
+	head := make([]byte, segment.BatchHeaderBytes)
+	if _, err := io.ReadFull(src, head); err != nil {
+		return ""
+	}
+	_, i, _, ok := segment.ReadBatchHeader(head, segment.PlacementSeed(f.LogID, f.ID), segment.IdentitySeed(f.LogID))
+	sum := crc32.New(castagnoli)
+	if n, err := io.CopyN(sum, src, int64(i.PayloadBytes)); !ok || err != nil || n != int64(i.PayloadBytes) {
+		return ""
+	}
+	return fmt.Sprintf(" (expected %08x, found %08x)", i.PayloadCRC, sum.Sum32())
 }
 
 func timeText(t segment.Time) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
