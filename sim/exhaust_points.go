@@ -33,6 +33,9 @@ func (l *lens) Before(op faultfs.Op, name string) {
 	}
 	l.point(l.call+1, 0)
 	l.call++
+	if l.w.Trace != nil {
+		l.w.say(TrackWorld, Note, "    call %d: %s %s", l.call, op, name)
+	}
 	l.op, l.name = op, name
 	switch op {
 	case faultfs.OpRead, faultfs.OpOpen, faultfs.OpSize, faultfs.OpList, faultfs.OpFree:
@@ -185,7 +188,8 @@ func (l *lens) sayCrash(p CrashPoint) {
 	}
 	if p.Kill {
 		l.w.say(TrackWorld, Died, "CRASH %s: kill", where)
-		return
+	} else {
+		l.w.say(TrackWorld, Lost, "CRASH %s: power loss; %s", where, l.doubt.Describe(p.Image))
 	}
-	l.w.say(TrackWorld, Lost, "CRASH %s: power loss; %s", where, l.doubt.Describe(p.Image))
+	l.w.Trace = nil // what it would have done without the crash is another story
 }

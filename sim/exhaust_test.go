@@ -97,9 +97,10 @@ func TestExhaustReplay(t *testing.T) {
 		"none:large,batch@rest=0x0@5=kill": {
 			"> large", "> batch", "CRASH at rest: power loss; lost: sector", "CRASH before call 5: kill", "append 4: acked",
 		},
-		"on_commit:large@6.2=kill@rest=0xffffffff": {"CRASH inside call 6", "behind 2 sectors: kill", "nothing was in doubt"},
-		"on_commit:append@3.after=0xff":            {"everything made it"},
-		"on_commit:append@3.after=0x0":             {"CRASH after call 3, write", "power loss"},
+		"on_commit:large@6.2=kill@rest=0xffffffff":       {"call 6: write", "CRASH inside call 6", "behind 2 sectors: kill", "life 11", "nothing was in doubt", "life 21", "log is closed"},
+		"on_commit:append@rest=kill,append@3.after=kill": {"append 1: acked", "> append", "call 3: write", "CRASH after call 3, write"},
+		"on_commit:append@3.after=0xff":                  {"everything made it"},
+		"on_commit:append@3.after=0x0":                   {"CRASH after call 3, write", "power loss"},
 	} {
 		c, err := ParseCase(text)
 		if err != nil {
@@ -109,9 +110,11 @@ func TestExhaustReplay(t *testing.T) {
 		if f, ok := NewExplorer(nil).Replay(c, &out); f != nil || !ok {
 			t.Errorf("%s: found %+v, ok %v\n%s", text, f, ok, out.String())
 		}
+		rest := out.String()
 		for _, w := range want {
-			if !strings.Contains(out.String(), w) {
-				t.Errorf("%s: no %q in\n%s", text, w, out.String())
+			var ok bool
+			if _, rest, ok = strings.Cut(rest, w); !ok {
+				t.Errorf("%s: no %q in its place in\n%s", text, w, out.String())
 			}
 		}
 	}
