@@ -189,9 +189,12 @@ func (x *Explorer) pass(w *World, by int64) {
 	w.tick()
 }
 
+// roundsMax is far above what any operation or recovery of a small scope takes.
+const roundsMax = 10_000
+
 // rest lets the log act until it has nothing more to do: each lane in turn takes one step.
 func (x *Explorer) rest(w *World, l *lens) {
-	for w.process.up && w.res.Violation == "" {
+	for round := 0; w.process.up && w.res.Violation == ""; round++ {
 		w.outcomes()
 		w.phase()
 		w.startMoved()
@@ -200,8 +203,11 @@ func (x *Explorer) rest(w *World, l *lens) {
 			moved = x.stepOf(w, l, lane) || moved
 		}
 		w.judge()
-		if !moved {
+		if !moved && w.log.Phase() == w.process.phase { // a new phase may have come of deciding
 			break
+		}
+		if round == roundsMax {
+			w.fail("K19", "the log does not come to rest; it is "+w.log.Phase().String())
 		}
 	}
 	if w.process.up {
