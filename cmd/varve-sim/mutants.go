@@ -22,6 +22,7 @@ type mutantsCommand struct {
 	Workers    int    `default:"0" placeholder:"W" help:"Mutants that are built and run at the same time; 0: one for each core. The result does not depend on it."`
 	Needed     bool   `help:"Also leave each fault and each checker out in turn, and report which mutants then survive."`
 	Meta       uint64 `default:"0" placeholder:"N" help:"Also prove, with each mutant built in, that N seeds are the same run twice."`
+	Shrink     bool   `help:"Also shrink the first failure of each mutant; it has to become a few events, which fail only with the bug."`
 	JSON       bool   `name:"json" xor:"form" help:"Print JSON."`
 	Markdown   bool   `xor:"form" help:"Print the table of docs/evidence.md."`
 }
@@ -83,6 +84,7 @@ type lab interface {
 	build(ctx context.Context, m *mutants.Mutant) (program string, err error)
 	run(ctx context.Context, program string, t trial) (*reportJSON, error)
 	meta(ctx context.Context, program string, seeds uint64) error
+	shrink(ctx context.Context, program, name string, seed uint64, ops int) (*shrinkJSON, error)
 }
 
 // trial is one run of a mutant.
@@ -134,6 +136,7 @@ func (c *mutantsCommand) report(s *streams, rows []*mutantRow, needs []*need) er
 	if c.Needed && !c.JSON {
 		c.printNeeded(s, needs)
 	}
+	tooLong := c.reportShrunk(s, rows)
 	failed := 0
 	for _, row := range rows {
 		if row.Failure != "" {
@@ -149,7 +152,7 @@ func (c *mutantsCommand) report(s *streams, rows []*mutantRow, needs []*need) er
 		fmt.Fprintf(s.out, "%d mutants: each is found %d times within %s seeds, or proven equivalent and not found\n",
 			len(rows), c.Detections, group(c.Seeds))
 	}
-	return nil
+	return tooLong
 }
 
 // measureAll measures mutants, some at a time. Rows come as they are ready.
@@ -202,6 +205,11 @@ func (c *mutantsCommand) measure(ctx context.Context, m *mutants.Mutant, l lab) 
 	if c.Meta > 0 && row.Checks["hang"]+row.Checks["crash"] == 0 && row.Failure == "" {
 		if err := l.meta(ctx, program, c.Meta); err != nil {
 			row.Failure = "meta: " + err.Error()
+		}
+	}
+	if c.Shrink && row.Failure == "" {
+		if err := row.measureShrunk(ctx, program, m, l); err != nil {
+			row.Failure = err.Error()
 		}
 	}
 	return row

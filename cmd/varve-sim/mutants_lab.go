@@ -33,6 +33,7 @@ const simProgram = "./cmd/varve-sim"
 type sourceLab struct {
 	root, dir string
 	workers   int
+	clean     string // the program without a bug
 }
 
 // control runs the program without a bug.
@@ -41,6 +42,7 @@ func (l *sourceLab) control(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("without a mutant: %w", err)
 	}
+	l.clean = program
 	r, err := l.run(ctx, program, trial{seeds: controlSeeds, detections: 1})
 	switch {
 	case err != nil:

@@ -26,6 +26,7 @@ type mutantRow struct {
 	Checks     map[string]uint64 `json:"checks,omitempty"`
 	Struck     map[string]int64  `json:"marks,omitempty"`            // detections in which each mark was reached
 	Survives   []string          `json:"survives_without,omitempty"` // faults and checkers, with --needed
+	Shrunk     *shrunk           `json:"shrunk,omitempty"`
 	Failure    string            `json:"failure,omitempty"`
 
 	program string // built with the mutant
@@ -97,6 +98,9 @@ func (r *mutantRow) text(s *streams) {
 	rate, bounds := r.rates()
 	fmt.Fprintf(s.out, "%-36s %9s seeds, first %9s, %3d found, %s of 10,000 (%s): %s\n", r.Name, group(r.Seeds), r.firstSeed(),
 		r.Detections, rate, bounds, cmp.Or(r.caught(), "nothing"))
+	if r.Shrunk != nil {
+		fmt.Fprintf(s.out, "%-36s shrinks to %d events of %d\n", "", r.Shrunk.Events, r.Shrunk.Of)
+	}
 	switch {
 	case r.Failure != "":
 		fmt.Fprintf(s.out, "%-36s FAIL %s\n", "", r.Failure)
@@ -107,7 +111,7 @@ func (r *mutantRow) text(s *streams) {
 
 // markdown prints the table of docs/evidence.md.
 func markdown(s *streams, rows []*mutantRow) {
-	fmt.Fprintln(s.out, "| mutant | what it does | breaks | seeds | first | found | of 10,000 | 95 % | reported by |\n|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(s.out, "| mutant | what it does | breaks | seeds | first | found | of 10,000 | 95 % | reported by | shrinks to |\n|---|---|---|---|---|---|---|---|---|---|")
 	for _, r := range rows {
 		rate, bounds := r.rates()
 		by := cmp.Or(r.caught(), "nothing")
@@ -117,8 +121,12 @@ func markdown(s *streams, rows []*mutantRow) {
 		case r.Equivalent:
 			by = "equivalent: nothing"
 		}
-		fmt.Fprintf(s.out, "| %s | %s | %s | %s | %s | %d | %s | %s | %s |\n", r.Name, cell(r.What), strings.Join(r.Breaks, " "),
-			group(r.Seeds), r.firstSeed(), r.Detections, rate, bounds, cell(by))
+		small := "-"
+		if r.Shrunk != nil {
+			small = fmt.Sprintf("%d of %d", r.Shrunk.Events, r.Shrunk.Of)
+		}
+		fmt.Fprintf(s.out, "| %s | %s | %s | %s | %s | %d | %s | %s | %s | %s |\n", r.Name, cell(r.What), strings.Join(r.Breaks, " "),
+			group(r.Seeds), r.firstSeed(), r.Detections, rate, bounds, cell(by), small)
 	}
 }
 

@@ -23,6 +23,7 @@ type stubLab struct {
 	needs   map[string]string
 	breaks  map[string]error
 	metas   map[string]error
+	small   map[string]int // events
 	trials  map[string][]trial
 	trialed chan struct{} // holds one token: trials are noted by one at a time
 }
@@ -92,6 +93,14 @@ func (l *stubLab) meta(_ context.Context, program string, seeds uint64) error {
 	return l.metas[program]
 }
 
+func (l *stubLab) shrink(_ context.Context, _, name string, _ uint64, _ int) (*shrinkJSON, error) {
+	n, ok := l.small[name]
+	if !ok {
+		return nil, errors.New("the small schedule fails without the bug too")
+	}
+	return &shrinkJSON{Events: n, EventsBefore: 100}, nil
+}
+
 // gateOf runs the gate over the stub.
 func gateOf(t *testing.T, c *mutantsCommand, l *stubLab) (out, errOut string, err error) {
 	t.Helper()
@@ -141,8 +150,8 @@ func TestMutantsForms(t *testing.T) {
 	c := &mutantsCommand{Seeds: 1_000_000, Detections: 20, Workers: 3, Only: "o", Markdown: true}
 	out, _, _ := gateOf(t, c, newStubLab())
 	for _, want := range []string{
-		"| 01-often | a\\|b | K1 | 40 | 1 | 20 | 5,000 | 3,380 - 6,522 | K1 19, K9 1 |\n",
-		"| 05-not-same | a\\|b | K1 | 100,000 | 99,999 | 1 | 0.1 | 0.00253 - 0.557 | FAILS: it is not equivalent: K2 1; its proof is wrong |\n",
+		"| 01-often | a\\|b | K1 | 40 | 1 | 20 | 5,000 | 3,380 - 6,522 | K1 19, K9 1 | - |\n",
+		"| 05-not-same | a\\|b | K1 | 100,000 | 99,999 | 1 | 0.1 | 0.00253 - 0.557 | FAILS: it is not equivalent: K2 1; its proof is wrong | - |\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -213,5 +222,53 @@ func TestMutantsMeta(t *testing.T) {
 	if _, errOut, err := gateOf(t, c, l); err == nil || !strings.Contains(errOut, "mutant 04-same meta: seed 3 is not the same run twice\n") ||
 		strings.Contains(errOut, "06-hangs") {
 		t.Errorf("%v\n%s", err, errOut)
+	}
+}
+
+// With --shrink first failures have to become short, all of them and half of them more so; one that
+// also fails without the bug is none.
+func TestMutantsShrink(t *testing.T) {
+	for _, x := range []struct {
+		events    int
+		out, fail string
+	}{
+		{6, "shrink to a median of 6 events, 6 at most", ""},
+		{7, "shrinks to 7 events of 100\n", "a median of 7 events, expected at most 6"},
+		{16, "", "mutant 01-often shrinks to 16 events of seed 1, expected at most 15"},
+		{-1, "", "mutant 01-often seed 1 does not shrink: the small schedule fails without the bug too"},
+	} {
+		l := newStubLab()
+		if x.events >= 0 {
+			l.small = map[string]int{"01-often": x.events}
+		}
+		c := &mutantsCommand{Seeds: 1_000_000, Detections: 20, Workers: 2, Only: "0[146]-*", Shrink: true}
+		out, errOut, err := gateOf(t, c, l)
+		if (err != nil) != (x.fail != "") || err != nil && !strings.Contains(errOut+err.Error(), x.fail) || !strings.Contains(out, x.out) {
+			t.Errorf("%d events: %v\n%s%s", x.events, err, out, errOut)
+		}
+	}
+}
+
+// The small schedule is run again without the bug.
+func TestShrunkMustBeGoodWithoutTheBug(t *testing.T) {
+	dir := t.TempDir()
+	program := func(name, script string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	bug := program("bug", `test "$*" = "shrink 7 --ops=0 --json --out=`+dir+`/05.schedule" && echo '{"events": 3, "events_before": 20}'`)
+	l := &sourceLab{dir: dir, clean: program("good", `test "$*" = "replay `+dir+`/05.schedule"`)}
+	if r, err := l.shrink(t.Context(), bug, "05", 7, 0); err != nil || r.Events != 3 || r.EventsBefore != 20 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	l.clean = program("bad", "echo hash; echo 'outcome     VIOLATION of K1: gone'; exit 1")
+	if _, err := l.shrink(t.Context(), bug, "05", 7, 0); err == nil || !strings.HasSuffix(err.Error(), "without the bug too: outcome     VIOLATION of K1: gone") {
+		t.Errorf("%v", err)
+	}
+	if _, err := l.shrink(t.Context(), program("none", "echo 'seed 7 violates nothing' >&2; exit 1"), "05", 7, 0); err == nil || !strings.Contains(err.Error(), "violates nothing") {
+		t.Errorf("%v", err)
 	}
 }
