@@ -239,7 +239,10 @@ func (x *expander) timeline() {
 		x.deaths = max(2, x.deaths)
 	}
 	x.aiming = aimed(h.Profile)
-	x.at = x.openTime()
+	if h.Profile == Again && x.percent(75) {
+		x.stillborn()
+	}
+	x.at += x.openTime()
 	for left := x.ops; left > 0; left-- {
 		x.world(left)
 		if x.lull--; x.lull == 0 {
@@ -457,6 +460,19 @@ func (x *expander) death() bool {
 		}
 	}
 	return false
+}
+
+// stillborn is a death while the log is created, and often in the opens after that: what they find is
+// a superblock in one slot, or in none.
+func (x *expander) stillborn() {
+	r, h := &x.r, &x.s.Header
+	x.at = r.Below(16 * h.Write)
+	e := Event{Kind: Crash, A: x.how(), B: r.Below(6), C: r.Between(microsecond, millisecond), D: r.Between(0, 16) << 8}
+	if x.percent(50) {
+		e.D |= r.Between(1, 16) << 16
+	}
+	x.emit(e)
+	x.at += e.C
 }
 
 func (x *expander) how() Death {

@@ -340,6 +340,7 @@ func (w *World) crash(e *Event) {
 			p.config = e.D & 1
 		}
 		p.recovery = [2]int64{e.D >> 8 & 255, e.D >> 16 & 255}
+		p.doom = e.A // a recovery that dies in its turn dies like this
 		w.fs.SetCallBudget(e.B, w.rng.Next()&1 == 0)
 		w.spendBudget()
 		w.die(e.A)

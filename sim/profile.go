@@ -13,7 +13,7 @@ const (
 	Cut               // a failed write, rolled back, and a power loss soon after
 	Quiet             // lives without an append
 	Cache             // kill, memory pressure, power loss after a failed sync
-	Again             // crashes in recovery, and in the recovery after that
+	Again             // crashes while the log is created, in recovery, and in the recovery after that
 	Full              // a small disk
 	Decay             // rot, misdirected and lost writes, stale bytes
 	Aging             // retention, rolls, jumping clocks
