@@ -28,6 +28,7 @@ var Properties = map[string]string{
 	"K25":       "After a crash without damage the log opens with no operator.",
 	"assert":    "An invariant that the core or the format code asserts about itself.",
 	"panic":     "Nothing panics.",
+	"hang":      "Every seed ends; one that takes a minute is taken for endless.",
 	"disk":      "No write goes to a segment of an earlier life.",
 	"sector":    "No write touches a sector that holds records claimed to be durable.",
 	"exclusion": "One sync of a file or of the directory at a time; no commit where zeros are being written.",

@@ -287,6 +287,28 @@ func TestReplace(t *testing.T) {
 	})
 }
 
+// A replacement larger than what is gathered before a write is written in parts, and is the same.
+func TestReplaceInParts(t *testing.T) {
+	onEach(t, func(t *testing.T, fs disk.FS) {
+		s := disk.NewStore(fs)
+		w := newWriter(t, s)
+		w.segment(1, 1, false)
+		block := bytes.Repeat([]byte{7}, 300<<10)
+		for range 8 {
+			w.run(w.cut(block, true))
+		}
+		source, h := w.list().Files[0], w.h
+		h.Kind, h.ID, h.End = segment.Replacement, segment.MakeID(8, 1), w.next
+		w.run(&core.Replace{Header: h, Source: source, SourceEpoch: 3, IndexSpacingBytes: 1})
+		for _, f := range w.list().Files {
+			if i := w.scan(f, true); len(i.Runs) != 1 || i.Runs[0].End != w.next || f.Bytes < 8*int64(len(block)) {
+				t.Errorf("file %+v: runs %+v, want one to %d", f, i.Runs, w.next)
+			}
+		}
+		_ = s.Close()
+	})
+}
+
 func TestRemoveAndQuarantine(t *testing.T) {
 	onEach(t, func(t *testing.T, fs disk.FS) {
 		s := disk.NewStore(fs)
