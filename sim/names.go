@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"strconv"
+
 	"varve/core"
 	"varve/core/segment"
+	"varve/faultfs"
 )
 
 // kindNames are the words of the text form.
@@ -29,6 +32,44 @@ var argNames = [kindCount][4]string{
 	Pause:    {"for"},
 	Rot:      {"where", "bits"},
 	Slow:     {"lane", "for"},
+}
+
+// words are the values of arguments that are no amounts. Those of Arm are in package faultfs.
+var words = [kindCount][4][]string{
+	Append: {2: {"pattern", "zeros", "mixed"}},
+	Crash:  {0: deathWords},
+	Doom:   {1: deathWords},
+	Clock:  {0: {"forward", "back", "freeze", "skew"}},
+	Slow:   {0: {"tail", "sync", "hot"}},
+}
+
+var deathWords = []string{"kill", "power", "kill+power", "kill+pressure", "kill+pressure+power", "power+power"}
+
+// valueWord returns the word for the value of an argument, "" if it is an amount.
+func valueWord(k Kind, i int, v int64) string {
+	list := words[k][i]
+	switch {
+	case k == Arm && i == 0 && 0 <= v && v < int64(faultfs.FaultCount):
+		return faultfs.Fault(v).String()
+	case k == Arm && i == 1 && 0 <= v && v < int64(faultfs.OpCount):
+		return faultfs.Op(v).String()
+	case 0 <= v && v < int64(len(list)):
+		return list[v]
+	}
+	return ""
+}
+
+// parseValue is the inverse, for numbers as well.
+func parseValue(k Kind, i int, text string) (int64, bool) {
+	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return v, true
+	}
+	for v := int64(0); valueWord(k, i, v) != ""; v++ {
+		if valueWord(k, i, v) == text {
+			return v, true
+		}
+	}
+	return 0, false
 }
 
 // String returns the word of a kind.

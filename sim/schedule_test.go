@@ -3,9 +3,13 @@ package sim
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"varve/core"
+	"varve/faultfs"
 )
 
 func TestTextRoundTrip(t *testing.T) {
@@ -26,6 +30,52 @@ func TestTextRoundTrip(t *testing.T) {
 	}
 }
 
+// Values that are no amounts are written as words, and read as words or numbers.
+func TestTextWords(t *testing.T) {
+	var s Schedule
+	Expand(&s, 7, 8)
+	s.Events = s.Events[:0]
+	var want string
+	add := func(e Event, text string) {
+		s.Events = append(s.Events, e)
+		want += "0 " + text + " sub=0\n"
+	}
+	add(Event{Kind: Arm, A: int64(faultfs.D17Clean), B: int64(faultfs.OpSync), C: 2}, "arm fault=D17.clean call=sync skip=2")
+	add(Event{Kind: Arm, A: int64(faultfs.D14ReadOnce), B: int64(faultfs.OpOpen)}, "arm fault=D14.once call=open")
+	for how := range deathCount {
+		add(Event{Kind: Crash, A: how, B: 5}, "crash how="+deathWords[how]+" calls=5")
+	}
+	add(Event{Kind: Doom, A: 3, B: DeathPower}, "doom calls=3 how=power")
+	add(Event{Kind: Clock, A: ClockSkew, B: 9}, "clock how=skew by=9")
+	add(Event{Kind: Slow, A: int64(core.Tail), B: 9}, "slow lane=tail for=9")
+	add(Event{Kind: Slow, A: int64(core.Syncs), B: 9}, "slow lane=sync for=9")
+	add(Event{Kind: Slow, A: int64(core.Hot), B: 9}, "slow lane=hot for=9")
+	add(Event{Kind: Append, A: 9, B: 1, C: ContentZeros}, "append bytes=9 records=1 content=zeros")
+	add(Event{Kind: Append, A: 9, B: 1}, "append bytes=9 records=1")
+	text := string(s.AppendText(nil))
+	if _, events, _ := strings.Cut(text, "\nevents\n"); events != want {
+		t.Errorf("got\n%s\nwant\n%s", events, want)
+	}
+	numbers := strings.NewReplacer("fault=D17.clean call=sync", fmt.Sprintf("fault=%d call=%d", faultfs.D17Clean, faultfs.OpSync), "how=skew", "how=3", "lane=hot", "lane=2").Replace(text)
+	for _, x := range []string{text, numbers} {
+		if got, err := Parse([]byte(x)); err != nil || !slices.Equal(got.Events, s.Events) {
+			t.Errorf("%v of\n%s", err, x)
+		}
+	}
+	for k := range kindCount {
+		for i := range 4 {
+			for v := int64(0); argNames[k][i] == "" && v < 100; v++ {
+				if valueWord(k, i, v) != "" {
+					t.Errorf("%s has a word for an argument that it has not", k)
+				}
+			}
+			if n := len(words[k][i]); n > 0 && int64(n) != argMax(k, i)+1 {
+				t.Errorf("%s: %d words for %s of 0..%d", k, n, argNames[k][i], argMax(k, i))
+			}
+		}
+	}
+}
+
 // Hostile text is an error that names the line, whatever is cut, doubled or replaced.
 func TestParseHostile(t *testing.T) {
 	var s Schedule
@@ -42,6 +92,9 @@ func TestParseHostile(t *testing.T) {
 		{"append", "explode", "a kind of event"},
 		{" bytes=", " bytes=99999999", "bytes of"},
 		{" sub=", " sub=zz", "sub=hex"},
+		{"events\n", "events\n0 crash how=fire sub=0\n", "or a word for it"},
+		{"events\n", "events\n0 crash how=9 sub=0\n", "how of 0..5"},
+		{"events\n", "events\n0 arm fault=D1.sectors call=sync sub=0\n", "can strike that call"},
 		{"events\n", "events\n0 retry producer=4 sub=0\n", "producer of 0..3"},
 		{" prepare_bytes=", " prepare_bytes=9999999", "prepare_bytes"},
 		{"events\n", "events\n" + strings.Repeat("0 append bytes=65536 sub=0\n", 1025), "expected payloads"},

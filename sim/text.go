@@ -70,7 +70,10 @@ func (e *Event) appendText(dst []byte) []byte {
 		dst = fmt.Appendf(dst, " client=%d", e.Client)
 	}
 	for i, v := range [4]int64{e.A, e.B, e.C, e.D} {
-		if argNames[e.Kind][i] != "" && v != 0 {
+		switch word := valueWord(e.Kind, i, v); {
+		case word != "" && (v != 0 || e.Kind != Append):
+			dst = fmt.Appendf(dst, " %s=%s", argNames[e.Kind][i], word)
+		case argNames[e.Kind][i] != "" && v != 0:
 			dst = fmt.Appendf(dst, " %s=%d", argNames[e.Kind][i], v)
 		}
 	}
@@ -302,12 +305,9 @@ func (p *parser) arg(e *Event, word string) error {
 		e.Sub = sub
 		return nil
 	}
-	v, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return p.fail("name=number", word)
-	}
 	if name == "client" {
-		if v < 0 || v >= clientsMax {
+		v, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || v < 0 || v >= clientsMax {
 			return p.fail("client 0..7", word)
 		}
 		e.Client = uint8(v)
@@ -317,10 +317,14 @@ func (p *parser) arg(e *Event, word string) error {
 	if i < 0 || name == "" {
 		return p.fail("an argument of "+e.Kind.String(), name)
 	}
+	v, ok := parseValue(e.Kind, i, text)
+	if !ok {
+		return p.fail("name=number, or a word for it", word)
+	}
 	if limit := argMax(e.Kind, i); v < 0 || v > limit {
 		return p.fail(fmt.Sprintf("%s of 0..%d", name, limit), text)
 	}
-	*[4]*int64{&e.A, &e.B, &e.C, &e.D}[i] = v
+	*e.arg(i) = v
 	return nil
 }
 
