@@ -210,6 +210,74 @@ func TestPagesNameWhatExists(t *testing.T) {
 	}
 }
 
+// Ids of failures that users of other logs reported: in the name of a test, of a sub-test, or in a kept
+// schedule; and in the page.
+var (
+	reported       = regexp.MustCompile(`\b([A-Z]{2})-(\d+)\b`)
+	reportedTest   = regexp.MustCompile(`(?m)^func Test([A-Z]{2})(\d+)[A-Z]\w*\(`)
+	reportedByName = regexp.MustCompile(`(?m)(?:Run\("|name: "|^# )([A-Z]{2})-(\d+) `)
+)
+
+// Each id of the table has a test or waits for what does not exist yet, and each test has its row.
+func TestPageListsFailuresOfOtherLogs(t *testing.T) {
+	var listed, tested []string
+	waits := map[string]bool{}
+	for _, row := range rows(section(t, page(t, "TESTING.md"), "## Failures of other logs"))[1:] {
+		cells := strings.Split(row, "|")
+		if len(cells) != 6 {
+			t.Fatalf("%d cells in %s", len(cells), row)
+		}
+		class := strings.Fields(cells[1])[0]
+		for i, cell := range cells[3:5] {
+			for _, m := range reported.FindAllStringSubmatch(cell, -1) {
+				if m[1] != class {
+					t.Errorf("%s stands in the row of %s", m[0], class)
+				}
+				if listed = append(listed, m[0]); i == 1 {
+					waits[m[0]] = true
+					tested = append(tested, m[0])
+				}
+			}
+		}
+	}
+	seen := map[string]bool{}
+	add := func(m []string) {
+		if id := m[1] + "-" + m[2]; !seen[id] {
+			seen[id] = true
+			tested = append(tested, id)
+		}
+	}
+	files, _ := goNames(t)
+	for name, body := range files {
+		if !strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, m := range reportedTest.FindAllStringSubmatch(body, -1) {
+			add(m)
+		}
+		for _, m := range reportedByName.FindAllStringSubmatch(body, -1) {
+			add(m)
+		}
+	}
+	kept, err := filepath.Glob("testdata/schedules/*.schedule")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range kept {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range reportedByName.FindAllStringSubmatch(string(b), -1) {
+			add(m)
+		}
+	}
+	wantSame(t, "failures of other logs", listed, tested)
+	if len(waits) == len(listed) || len(seen) < 70 {
+		t.Errorf("%d ids, %d tested, %d wait", len(listed), len(seen), len(waits))
+	}
+}
+
 // The folders of ARCHITECTURE.md are those that hold code.
 func TestPageListsFolders(t *testing.T) {
 	files, _ := goNames(t)
