@@ -138,6 +138,16 @@ func TestTS8LookUpsByTimeReadLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for i := range int64(50) { // a new active segment, nearly full
+		if i == 0 {
+			if err := l.Roll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := l.Append(t.Context(), varve.Record{Value: payload, Time: at(total + i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if s := l.Stats(); s.SealedSegments < 50 {
 		t.Fatalf("%d sealed segments", s.SealedSegments)
 	}
@@ -152,9 +162,9 @@ func TestTS8LookUpsByTimeReadLittle(t *testing.T) {
 			t.Errorf("the look-up of record %d reads %d bytes, want at most %d", want, n, atMost)
 		}
 	}
-	look(at(total+3600), total, 0)
-	look(time.Unix(math.MaxInt64/1_000_000_000, 0), total, 0)
-	for _, i := range []int64{0, 1, 1000, 2500, total - 70, total - 3, total - 1} {
+	look(at(total+3600), total+50, 0)
+	look(time.Unix(math.MaxInt64/1_000_000_000, 0), total+50, 0)
+	for _, i := range []int64{0, 1, 1000, 2500, total - 3, total + 1, total + 25, total + 49} {
 		look(at(i), i, 24<<10)
 	}
 }

@@ -218,16 +218,22 @@ func TestDF6ReplacedOrNotAtEveryCall(t *testing.T) {
 // lost that was not synced.
 func TestDF1FirstAckInANewFile(t *testing.T) {
 	cfg := tableConfig()
-	r := newRig(t)
-	r.open(cfg)
-	for i := range 5 {
-		r.put(i, i+1, 20) // each in a file of its own, made for it
-		if len(r.acked) != 1 || r.acked[0].Err != nil {
-			t.Fatalf("outcomes %v", r.acked)
-		}
-		r.power()
+	for seed := range uint64(8) {
+		r := newRig(t)
+		r.disk.SetFaults(faultfs.Set(faultfs.D5DirOps))
+		var draw faultfs.Rand
+		draw.Seed(seed)
 		r.open(cfg)
-		r.wantRecords(0, i+1)
+		for i := range 5 {
+			r.put(i, i+1, 20) // each in a file of its own, made for it
+			if len(r.acked) != 1 || r.acked[0].Err != nil {
+				t.Fatalf("outcomes %v", r.acked)
+			}
+			r.kill()
+			powerLoss(r, &draw)
+			r.open(cfg)
+			r.wantRecords(0, i+1)
+		}
 	}
 }
 
