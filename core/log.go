@@ -387,6 +387,7 @@ func (l *Log) Close(_ Now) {
 	case Poisoned:
 		l.phase = Closed
 	default:
+		l.mark(MarkCloseEarly)
 		l.phase, l.err = Closed, ErrClosed
 	}
 }

@@ -79,6 +79,10 @@ const (
 	MarkDamagedReader                 // a reader reported damage
 	MarkClockBack                     // the wall clock stepped back between appends
 	MarkSidecarSaved                  // a sidecar index was written
+	MarkGapRescan                     // a gap behind a file that only its footer vouched for: it was read whole
+	MarkBelowStart                    // what nothing serves lies below Start, and is no damage
+	MarkEmptySegment                  // a segment that never took a batch was removed by a close
+	MarkCloseEarly                    // a close while the log was opening
 	MarkCount
 )
 

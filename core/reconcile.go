@@ -317,6 +317,7 @@ func (r *reconciler) gap(o Offset, epoch Epoch) (next Offset, more bool) {
 		if o >= p.Evidence && p.Files[at].Info.Sealed {
 			return 0, false // a footer ends its file, and it ends below evidence: nothing follows
 		}
+		r.marks.Add(MarkGapRescan)
 		p.Files[at].rescan, r.again = true, true
 		return 0, false
 	}
@@ -352,6 +353,7 @@ func (r *reconciler) gap(o Offset, epoch Epoch) (next Offset, more bool) {
 // skip goes on behind a span below Start that nothing serves: whoever trimmed gave it up. What lies
 // before it goes as well, because extents are dense.
 func (r *reconciler) skip(o Offset) (next Offset) {
+	r.marks.Add(MarkBelowStart)
 	p := r.p
 	p.HotStart = min(r.nextServed(o), p.Start)
 	p.Extents = p.Extents[:0]

@@ -366,6 +366,7 @@ func (l *Log) issueSeal() Effect {
 
 // discardActive gives up a segment that never took a batch: the close leaves no empty file.
 func (l *Log) discardActive() {
+	l.mark(MarkEmptySegment)
 	a := &l.tail.active
 	a.open = false
 	l.hot.removeLater(FileEntry{ID: a.header.ID, Base: a.header.Base})

@@ -82,6 +82,10 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkDamagedReader:     "damaged-reader",
 	core.MarkClockBack:         "clock-back",
 	core.MarkSidecarSaved:      "sidecar-saved",
+	core.MarkGapRescan:         "gap-rescan",
+	core.MarkBelowStart:        "below-start",
+	core.MarkEmptySegment:      "empty-segment",
+	core.MarkCloseEarly:        "close-early",
 }
 
 func coreMarkName(m core.Mark) string {
