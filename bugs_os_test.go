@@ -193,7 +193,7 @@ func bigLog(t *testing.T, dir string, segments int) (records int64) {
 			t.Fatal(err)
 		}
 	}
-	return int64(base)
+	return base
 }
 
 // TestSU8OpenOf20GiBWithLittleMemory: 20 GiB in 80 segments, the last of them without a footer, so that
