@@ -16,6 +16,11 @@ func FuzzBatch(f *testing.F) {
 			f.Add(m.written[i].raw)
 		}
 	}
+	for _, at := range []int{5, 66} { // reserved zeros
+		b := bytes.Clone(segments()[0].written[0].raw)
+		b[segment.PlacementBytes+at] = 1
+		f.Add(b)
+	}
 	eachForeign(f, func(b []byte) { f.Add(b) })
 	f.Fuzz(func(t *testing.T, b []byte) {
 		batchIdentity(t, b)
@@ -67,6 +72,7 @@ func FuzzRecords(f *testing.F) {
 			f.Add(p, n)
 		}
 	}
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 2 | 8, 1, 'k'}, uint32(1)) // a flag that means nothing
 	eachForeign(f, func(b []byte) { f.Add(b, uint32(1)) })
 	f.Fuzz(func(t *testing.T, payload []byte, count uint32) {
 		var it segment.RecordIter

@@ -18,6 +18,9 @@ func FuzzFooter(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{9, 3, 200}, 300), []byte{0, 200, 7})
 	for _, m := range segments() {
 		f.Add(m.data, m.footer.AppendIndex(nil))
+		many := m.footer.AppendIndex(nil)
+		many[bytes.Index(many, []byte("VRVP"))+16+10] = 9 // batches of a producer, of 5
+		f.Add(m.data, many)
 	}
 	eachForeign(f, func(b []byte) { f.Add(b, b) })
 	f.Fuzz(func(t *testing.T, script, raw []byte) {
@@ -140,6 +143,7 @@ func hostileFooter(t *testing.T, b []byte) {
 	}
 	m := newSegment(h, 1)
 	m.batch(1, []byte("payload"), -1)
+	m.data = append(m.data, make([]byte, 8<<10)...) // room for what a footer may say of it
 	file := m.file(m.data)
 	file.Index, file.IndexBytes = memory(b), int64(len(b))
 	var info segment.FileInfo
@@ -174,13 +178,15 @@ func resealFooter(b []byte) []byte {
 	le.PutUint64(t[16:], uint64(h.ID))
 	le.PutUint64(t[24:], uint64(h.Base))
 	le.PutUint64(t[56:], 0)
-	if t[7]&1 == 0 { // the header of the file that hostileFooter scans, so that it is believed
-		le.PutUint32(t[12:], h.Epoch)
-		le.PutUint32(t[108:], segment.PutHeader(make([]byte, 512), &h))
-	}
-	// As many index entries as one block holds, the rest producers.
+	// The header of the file that hostileFooter scans, so that it is believed.
+	le.PutUint32(t[12:], h.Epoch)
+	le.PutUint32(t[108:], segment.PutHeader(make([]byte, 512), &h))
+	// Index entries as stated if there can be so many, else as many as one block holds; the rest producers.
 	room := len(b) - segment.TrailerBytes - 16
 	entries := min(room/24, 170)
+	if n := le.Uint32(t[112:]); n >= 1 && int64(n) < int64(entries) {
+		entries = int(n)
+	}
 	producers := 0
 	if rest := room - 24*entries; rest >= 16 {
 		producers = min((rest-16)/96, 42)

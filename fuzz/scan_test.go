@@ -13,6 +13,9 @@ func FuzzHeader(f *testing.F) {
 	for _, m := range segments() {
 		f.Add(m.data[:segment.HeaderBytes])
 	}
+	reserved := bytes.Clone(segments()[0].data[:segment.HeaderBytes])
+	reserved[90] = 1
+	f.Add(reserved)
 	eachForeign(f, func(b []byte) { f.Add(b) })
 	f.Fuzz(func(t *testing.T, b []byte) {
 		headerIdentity(t, b)
@@ -69,6 +72,7 @@ func FuzzScanHostile(f *testing.F) {
 		f.Add(m.data, []byte{})
 	}
 	f.Add(segments()[0].data, []byte{1, 0, 2, 8, 0, 1, 1, 0, 4, 255, 255, 0, 2})
+	f.Add(make([]byte, 4096), []byte{1, 0, 0, 4, 10, 0, 3, 0, 2, 0, 5, 0, 82, 0, 0, 0, 0, 0, 0, 0}) // offsets twice
 	eachForeign(f, func(b []byte) { f.Add(b, b) })
 	f.Fuzz(func(t *testing.T, data, claims []byte) {
 		if len(data) > 1<<18 {

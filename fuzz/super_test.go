@@ -34,6 +34,9 @@ func FuzzSuper(f *testing.F) {
 		}
 		f.Add(b)
 		f.Add(b[:132+12*len(s.Lineage)])
+		b = bytes.Clone(b)
+		b[115] = 1 // a reserved zero
+		f.Add(b)
 	}
 	eachForeign(f, func(b []byte) { f.Add(b) })
 	f.Fuzz(func(t *testing.T, b []byte) {
