@@ -92,6 +92,22 @@ func TestShrinkMakesPlain(t *testing.T) {
 	}
 }
 
+func TestUnusual(t *testing.T) {
+	plain := Header{Clients: 1, Write: plainWrite, Sync: plainSync, Config: [2]core.Config{plainConfig(), plainConfig()}}
+	if got := plain.Unusual(); len(got) != 0 {
+		t.Errorf("a plain header: %q", got)
+	}
+	h := plain
+	h.Write, h.Sync, h.Capacity, h.Switches, h.Faults = 1, 2, 3, 1<<SwTrim|1<<SwIdle, faultfs.Set(faultfs.D7Rot)
+	h.Clients, h.Rates[faultfs.OpSync], h.Config[1].SegmentBytes = 2, 9, 1024
+	want := []string{
+		"clients 2", "latency write=1", "latency sync=2", "capacity 3", "switch trim", "switch idle", "fault D7.rot", "rate sync=9", "config.1 segment_bytes=1024",
+	}
+	if got := h.Unusual(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // However little the failure needs, what is tried is a schedule that can be judged, is within the
 // bound, and is never longer than the one before.
 func TestShrinkStaysLegal(t *testing.T) {

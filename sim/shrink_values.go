@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"math/bits"
 
 	"varve/core"
@@ -115,6 +116,44 @@ func plainConfig() core.Config {
 	c.Preallocate, c.PrepareBytes, c.IdleSave = false, 4096, 0
 	c.SyncInterval, c.RetentionCheckInterval, c.ProducersMax = 5*millisecond, 50*millisecond, producersMax
 	return c
+}
+
+// Unusual lists what of a header is not plain: once a schedule is shrunk, that is what matters.
+func (h *Header) Unusual() []string {
+	var all []string
+	if h.Clients != 1 {
+		all = append(all, fmt.Sprint("clients ", h.Clients))
+	}
+	if h.Write != plainWrite {
+		all = append(all, fmt.Sprint("latency write=", h.Write))
+	}
+	if h.Sync != plainSync {
+		all = append(all, fmt.Sprint("latency sync=", h.Sync))
+	}
+	if h.Capacity != 0 {
+		all = append(all, fmt.Sprint("capacity ", h.Capacity))
+	}
+	for set := h.Switches; set != 0; set &= set - 1 {
+		all = append(all, "switch "+switchNames[bits.TrailingZeros64(set)])
+	}
+	for set := uint64(h.Faults); set != 0; set &= set - 1 {
+		all = append(all, "fault "+faultfs.Fault(bits.TrailingZeros64(set)).String())
+	}
+	for op, rate := range h.Rates {
+		if rate != 0 {
+			all = append(all, fmt.Sprintf("rate %s=%d", faultfs.Op(op), rate))
+		}
+	}
+	plain := plainConfig()
+	for n := range h.Config {
+		for i := range configKeys {
+			k := &configKeys[i]
+			if v := k.at(&h.Config[n]); v != k.at(&plain) {
+				all = append(all, fmt.Sprintf("config.%d %s=%d", n, k.name, v))
+			}
+		}
+	}
+	return all
 }
 
 func (x *shrinker) config() {

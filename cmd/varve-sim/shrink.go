@@ -114,8 +114,12 @@ func (m *minimizer) run(ctx context.Context, s *sim.Schedule) (*minimized, error
 func (m *minimized) text(from string) []byte {
 	text := string(m.schedule.AppendText(nil))
 	first, rest, _ := strings.Cut(text, "\n")
-	return fmt.Appendf(nil, "%s\n# %s: %s\n# %d events of %d, made small by: %s\n%s", first, m.failed.check, headline(m.failed.text),
-		len(m.schedule.Events), m.before, from, rest)
+	unusual := strings.Join(m.schedule.Header.Unusual(), ", ")
+	if unusual == "" {
+		unusual = "nothing"
+	}
+	return fmt.Appendf(nil, "%s\n# %s: %s\n# %d events of %d, made small by: %s\n# not plain in the header: %s\n%s", first, m.failed.check,
+		headline(m.failed.text), len(m.schedule.Events), m.before, from, unusual, rest)
 }
 
 // shrinkJSON is what shrink --json prints.

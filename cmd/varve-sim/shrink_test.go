@@ -57,7 +57,7 @@ func TestShrinkCommand(t *testing.T) {
 			!strings.Contains(out, "events      2 of 47, of which 1 operations") || !strings.Contains(out, "varve-sim replay "+file+" -v\n") {
 			t.Fatalf("%s: exit %d, %v\n%s%s", name, code, err, out, errOut)
 		}
-		if !strings.Contains(string(kept), "\n# "+want+": offset 2 is gone\n# 2 events of 47, made small by: varve-sim shrink 24\nseed 24\n") {
+		if !strings.Contains(string(kept), "\n# "+want+": offset 2 is gone\n# 2 events of 47, made small by: varve-sim shrink 24\n# not plain in the header: nothing\nseed 24\n") {
 			t.Errorf("%s: the file does not say what it is:\n%s", name, kept)
 		}
 		small, err := sim.Parse(kept)
