@@ -55,6 +55,9 @@ const (
 	lossEach               // each on its own: old, new, zero or garbage
 )
 
+// blockSectors is how many sectors a file system writes back, or leaves zero, together.
+const blockSectors = 8
+
 // lossKinds is what is drawn from where D1 is on; the independent draw finds most.
 var lossKinds = [16]loss{
 	lossOld, lossOld, lossNew, lossPrefix, lossPrefix, lossHole, lossHole, lossZero,
@@ -64,7 +67,8 @@ var lossKinds = [16]loss{
 // loseSectors decides for every dirty sector what the device holds. It reports the kind of loss
 // and whether anything was lost.
 func (d *Disk) loseSectors(r *Rand, n *inode, allowed FaultSet, judged bool) (kind loss, lost bool) {
-	kind = lossKinds[r.Next()>>60]
+	x := r.Next()
+	kind = lossKinds[x>>60]
 	switch {
 	case kind == lossTorn && (!allowed.Has(D2Torn) || d.last != n),
 		kind == lossZero && !allowed.Has(D4ZeroTail):
@@ -75,6 +79,9 @@ func (d *Disk) loseSectors(r *Rand, n *inode, allowed FaultSet, judged bool) (ki
 	}
 	total := n.dirtyCount()
 	at := int(r.Below(uint64(total)))
+	if kind == lossZero && x>>59&1 == 0 {
+		at -= at % blockSectors
+	}
 	cut := int64(0)
 	if kind == lossTorn {
 		cut = d.lastOff + int64(r.Below(uint64(d.lastEnd-d.lastOff)))
