@@ -192,6 +192,9 @@ func (w *World) phase() {
 		w.opened()
 	case now == core.Poisoned && !p.leaving:
 		w.res.Marks.add(MarkPoisoned)
+		if !p.hurt(w) {
+			w.fail("K19", "a log is poisoned, and no call has failed but for want of space")
+		}
 		w.planExit()
 	case now == core.Failed && !p.exiting:
 		w.couldNotOpen(w.log.Err())
