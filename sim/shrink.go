@@ -217,15 +217,19 @@ func (x *shrinker) pairs() bool {
 // armSkips is how many calls an armed fault lets pass at most.
 const armSkips = 12
 
-// explain replaces random faults by one that is armed: in the place of the event that switched them
-// on, or right before a later event.
+// explain replaces what happens some time after its event: random faults by one that is armed, in the
+// place of the event that switched them on or right before a later one; a death after a number of
+// calls by a crash a while after an event.
 func (x *shrinker) explain() {
 	if len(x.best.Events) > shortMax {
 		return
 	}
 	for i := 0; i < len(x.best.Events); i++ {
-		if x.best.Events[i].Kind == Hurt {
+		switch x.best.Events[i].Kind {
+		case Hurt:
 			x.arm(i)
+		case Doom:
+			x.crash(i)
 		}
 	}
 }
@@ -242,6 +246,30 @@ func (x *shrinker) arm(hurt int) {
 			}
 			if x.try(func(s *Schedule) { s.Events = slices.Delete(slices.Insert(s.Events, before, e), hurt, hurt+1) }) {
 				return
+			}
+		}
+	}
+}
+
+// crashWaits are how long after an event a crash is tried.
+var crashWaits = [...]int64{1, 10 * microsecond, 50 * microsecond, 150 * microsecond, millisecond}
+
+func (x *shrinker) crash(doom int) {
+	e := Event{Kind: Crash, A: x.best.Events[doom].B, C: millisecond}
+	for after := doom; after < len(x.best.Events); after++ {
+		for _, wait := range crashWaits {
+			for n := range int64(4 * redraws) {
+				e.B, e.Sub = n%4, uint64(n/4)
+				if x.try(func(s *Schedule) {
+					e.At = s.Events[after].At + wait
+					s.Events = slices.Insert(s.Events, after+1, e)
+					for i := after + 2; i < len(s.Events); i++ {
+						s.Events[i].At += wait
+					}
+					s.Events = slices.Delete(s.Events, doom, doom+1)
+				}) {
+					return
+				}
 			}
 		}
 	}
