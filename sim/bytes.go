@@ -78,7 +78,7 @@ func (x *expander) bound(e *Event) {
 		e.A, e.B, e.C = e.A%deathCount, e.B%32, (1+e.C)*microsecond
 		e.D = e.D&1 | e.D>>1&63<<8 | e.D>>7&63<<16
 	case Doom:
-		e.A, e.B = 1+e.A%64, e.B%deathCount
+		e.A, e.B, e.C = 1+e.A%64, e.B%deathCount, e.C%(savesMax+1)
 	case Arm:
 		op := faultfs.Op(e.B) % faultfs.OpCount
 		set := uint64(faultfs.CallFaults(op))

@@ -282,13 +282,21 @@ func (w *World) rot(e *Event) {
 	if m.Dir != disk.DirLog || len(m.Device) == 0 || m.Name == "lock" {
 		return
 	}
+	slot := slotOf(m.Name)
 	for range e.B {
-		pos := w.rng.Below(int64(len(m.Device)))
+		size := int64(len(m.Device))
+		if slot >= 0 { // padding is no target: it proves nothing
+			size = min(size, superUsed)
+		}
+		pos := w.rng.Below(size)
 		first, end, last := w.recordsAt(&m, pos)
 		if !w.disk.RotAt(m.Name, pos, uint8(w.rng.Below(8))) {
 			continue
 		}
 		w.res.Marks.add(MarkRot)
+		if slot >= 0 {
+			w.struck |= 1 << slot
+		}
 		if w.Trace != nil {
 			w.say(TrackWorld, Note, "rot in %s at byte %d: records [%d, %d), [%d, %d) may go with them", m.Name, pos, first, end, end, last)
 		}
@@ -306,6 +314,42 @@ func (w *World) rot(e *Event) {
 // strikes reports whether an event may make this fault strike: one that damages what was proven has to
 // be switched on, because from the switch checkers know what to excuse.
 func (w *World) strikes(f faultfs.Fault) bool { return !damage.Has(f) || w.h.Faults.Has(f) }
+
+// superUsed is about how much of a superblock slot is no padding.
+const superUsed = 160
+
+// slotOf returns which superblock slot a name is, -1 if none.
+func slotOf(name string) int {
+	switch name {
+	case "super.0":
+		return 0
+	case "super.1":
+		return 1
+	}
+	return -1
+}
+
+const bothSlots = 3
+
+// oneSlotIsWhole reports whether nothing but rot struck and one superblock slot is whole for sure: it
+// says what counts. A save makes its slot whole; rot, a save that failed and one that a death cut
+// short spoil it.
+func (w *World) oneSlotIsWhole() bool { return !w.wild() && w.struck != bothSlots }
+
+// supers notes what a completed effect, or one that was cut short, says of the superblock.
+func (w *World) supers(e core.Effect, failed bool) {
+	switch e := e.(type) {
+	case *core.SaveSuper:
+		w.struck &^= 1 << e.Slot
+		if failed {
+			w.struck |= 1 << e.Slot
+		}
+	case *core.LoadSuper:
+		if w.wild() && !failed {
+			w.readSuper(e)
+		}
+	}
+}
 
 // recordsAt returns the records at a position of a file, none if it is padding, a footer or no
 // segment, and the end of the records behind them in the file: a reader may not find those any
@@ -350,6 +394,52 @@ func (w *World) excuse() {
 			w.check.DamageInjected(w.clock.mono, h.first, h.end, true)
 		}
 	}
+}
+
+// cutEvidence judges K11 where nobody knows what the disk lost: a log that opens does not end below
+// a frontier that one of its files states. (Elsewhere the checker knows what is owed.)
+func (w *World) cutEvidence() {
+	if !w.wild() {
+		return
+	}
+	if w.super.Frontier > w.log.End() {
+		w.fail("K11", "a log was opened below the frontier that its superblock states")
+	}
+	w.names = w.disk.Images(w.names[:0])
+	w.refreshView()
+	for i := range w.names {
+		m := &w.names[i]
+		it, ok := w.walkImage(m, m.Kernel)
+		if !ok || m.Dir != disk.DirLog || m.Name != w.store.SegmentName(it.f.base, segment.ID(it.f.id)) {
+			continue
+		}
+		for it.next() || it.resync() {
+			if it.x.epoch == it.f.epoch && min(it.x.frontier, w.owns(it.x.epoch)) > w.log.End() {
+				w.fail("K11", "a log was opened below a frontier that one of its files states")
+			}
+		}
+	}
+}
+
+// readSuper notes the superblock that an open found.
+func (w *World) readSuper(e *core.LoadSuper) {
+	w.super.Frontier, w.super.Sequence = 0, 0
+	for _, slot := range e.Slots {
+		s := &w.slot
+		if segment.ReadSuper(slot, s) == nil && s.Sequence > w.super.Sequence {
+			w.super.Frontier, w.super.Sequence = s.Frontier, s.Sequence
+		}
+	}
+}
+
+// owns returns where the offsets end that an epoch owns, or any before it.
+func (w *World) owns(e core.Epoch) core.Offset {
+	for _, l := range w.view.Lineage {
+		if l.Epoch > e && l.Epoch < w.log.Epoch() {
+			return l.First
+		}
+	}
+	return core.EndNone
 }
 
 // walkImage begins a walk through a segment file; false if it is none.

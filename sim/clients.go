@@ -92,7 +92,11 @@ func (w *World) happen(e *Event) {
 	case Crash:
 		w.crash(e)
 	case Doom:
-		if p.up && !w.spared() {
+		switch {
+		case !p.up || w.spared():
+		case e.C > 0:
+			p.saves = e.C
+		default:
 			p.doom = e.B
 			w.fs.SetCallBudget(e.A, w.rng.Next()&1 == 0)
 		}
@@ -108,6 +112,9 @@ func (w *World) happen(e *Event) {
 		p.faults = false
 	case Clock:
 		w.clock.jump(e.A, e.B)
+		if e.A == ClockBack {
+			w.backs = append(w.backs, back{end: w.check.End(), wall: w.clock.now().Wall})
+		}
 		w.res.Marks.add(MarkClock + Mark(e.A))
 	case Pause:
 		w.clock.mono += e.A
@@ -128,7 +135,6 @@ func (w *World) happen(e *Event) {
 			w.res.Marks.add(MarkHang)
 		}
 	}
-	w.process.wallLow = min(w.process.wallLow, w.clock.now().Wall)
 }
 
 // second is another process that tries to open the same directory.

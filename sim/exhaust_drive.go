@@ -270,7 +270,7 @@ func (w *World) inherit(from *World, crashes int) {
 	w.hashes = w.hashes[:0]
 	w.late = [core.LaneCount]late{}
 	w.stage = stageSafety
-	w.process = process{life: int32(10 * crashes), wallLow: w.clock.now().Wall}
+	w.process = process{life: int32(10 * crashes)}
 	for i := range w.readers {
 		w.readers[i].forget()
 	}
@@ -284,7 +284,7 @@ func (w *World) inherit(from *World, crashes int) {
 	w.sequence = from.sequence
 	w.decoder.reset(w.h.Config[0].LogID)
 	w.forgetful, w.limited = from.forgetful, from.limited
-	w.hits, w.places, w.tainted = w.hits[:0], w.places[:0], 0
+	w.hits, w.places, w.tainted, w.struck, w.backs = w.hits[:0], w.places[:0], 0, 0, w.backs[:0]
 	w.epoch, w.agreed, w.evidence = from.epoch, marked{}, 0
 	w.ask, w.due = 0, 1<<62-1
 	w.diedInOpen, w.lastConfig = false, 0

@@ -435,7 +435,11 @@ func (x *expander) death() bool {
 	}
 	how := x.how()
 	if kind < 32 {
-		x.emit(Event{Kind: Doom, A: 1 + r.Below(24), B: how})
+		e := Event{Kind: Doom, A: 1 + r.Below(24), B: how}
+		if x.percent(30) {
+			e.C = r.Between(1, savesMax)
+		}
+		x.emit(e)
 		x.lull = r.Between(2, 8)
 		return false
 	}

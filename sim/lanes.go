@@ -186,6 +186,7 @@ func (w *World) completed(lane core.Lane) {
 	w.syncFailed(f)
 	f.effect = nil
 	w.ask = askAll // a step of an effect that goes on is nothing to the log
+	w.supers(e, err != nil)
 	w.log.Complete(w.clock.now(), e, err)
 	if err != nil {
 		w.told(e.Result().Failed, before)
@@ -225,6 +226,9 @@ func (w *World) execute(f *flight) {
 	if f.traits&isCommit != 0 && stage == 0 {
 		w.claimed(e.(*core.Commit))
 		w.rewritten(e.(*core.Commit))
+	}
+	if w.process.saves > 0 {
+		w.dieInSave(e, stage)
 	}
 	before, failed := w.fs.Calls(), w.disk.Counts().Failed
 	f.done, f.err = w.store.Step(e)

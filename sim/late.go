@@ -34,7 +34,7 @@ func (w *World) keepLate() {
 func (w *World) planLate() {
 	for i := range w.late {
 		if w.late[i].effect != nil {
-			if w.rng.Chance(16384) {
+			if w.rng.Chance(8192) {
 				w.queue.push(entry{at: w.clock.mono + w.rng.Between(0, 2*millisecond), kind: wakeLate, life: w.process.life})
 			}
 			return

@@ -23,6 +23,7 @@ type process struct {
 	faults  bool // random faults are on
 
 	doom     Death
+	saves    int64    // lives, from this one on, that end in a save of the superblock
 	recovery [2]int64 // call budgets of the lives to come
 	delay    int64    // before the reopen
 	failed   int      // opens in a row that ended in an error
@@ -34,9 +35,9 @@ type process struct {
 	start     core.Offset
 	trim      core.Offset // greatest trim that waits
 	recovered core.Offset
-	bytes     int64 // of the active segment
-	wallLow   core.Time
-	injected  uint64 // errors of calls before this life
+	bytes     int64     // of the active segment
+	wallReady core.Time // when the recovery finished
+	injected  uint64    // errors of calls before this life
 	retainAt  int64
 	retries   int
 }
@@ -48,7 +49,7 @@ func (w *World) start() {
 	w.ask = askAll
 	*p = process{
 		life: p.life + 1, config: p.config, rescue: p.rescue, recovery: p.recovery, failed: p.failed,
-		bound: p.bound, doom: p.doom, wallLow: w.clock.now().Wall, final: p.final, delay: millisecond,
+		bound: p.bound, doom: p.doom, saves: p.saves, final: p.final, delay: millisecond,
 		faults: p.faults, injected: w.disk.Counts().Injected,
 	}
 	w.res.Lives++
@@ -58,6 +59,10 @@ func (w *World) start() {
 	if n := p.recovery[0]; n > 0 && w.stage == stageSafety {
 		w.fs.SetCallBudget(n, w.rng.Next()&1 == 0)
 		p.recovery = [2]int64{p.recovery[1]}
+		p.doom = DeathKill
+		if w.rng.Next()&1 == 0 { // what an earlier life left unsynced goes with what this one writes
+			p.doom = DeathPower
+		}
 	}
 	w.note(hashPhase, uint64(p.life), uint64(w.clock.mono))
 	if w.Trace != nil {
@@ -158,7 +163,7 @@ func (w *World) judgeOpenError(err error) {
 		return
 	}
 	w.res.Marks.add(MarkOpenRefused)
-	if !w.damaged() {
+	if _, ok := err.(*core.RefusedError); !w.damaged() || ok && w.oneSlotIsWhole() {
 		w.fail("K25", "an open was refused although nothing was damaged: "+err.Error())
 		return
 	}
@@ -221,16 +226,18 @@ func (w *World) opened() {
 		w.stage = stageLiveness // an old error came up in the last close: again
 	}
 	p.written, p.recovered, p.start = l.End(), l.End(), l.Start()
+	p.wallReady = w.clock.now().Wall
 	if w.Trace != nil {
 		w.sayPlan(l.Plan())
 	}
 	w.excuse()
 	cfg := &w.h.Config[p.config]
-	if l.Epoch() <= w.epoch && w.damaged() || l.Start() < w.check.Start() && w.wild() {
+	if l.Epoch() <= w.epoch && !w.oneSlotIsWhole() || l.Start() < w.check.Start() && w.wild() {
 		w.refuse() // a disk that lies takes the whole log with it, or both superblock slots back
 		return
 	}
 	w.epoch = l.Epoch()
+	w.cutEvidence()
 	w.check.Opened(w.clock.mono, model.Life{
 		Epoch: l.Epoch(), Policy: model.Policy(cfg.Sync), SyncInterval: cfg.SyncInterval,
 		Start: l.Start(), End: l.End(), Committed: l.Committed(),
@@ -327,6 +334,7 @@ func (w *World) gone(orderly bool) {
 	}
 	w.fs.Kill()
 	w.keepLate()
+	w.supers(w.flights[core.Hot].effect, true)
 	w.flights = [core.LaneCount]flight{}
 	p.up, p.opened = false, false
 }
@@ -414,6 +422,25 @@ func (w *World) die(how Death) {
 		w.queue.push(entry{at: w.clock.mono + p.delay/2, kind: wakePower, life: p.life})
 	}
 	w.reopenLater()
+}
+
+// savesMax bounds the lives in a row that end in a save of the superblock.
+const savesMax = 3
+
+// dieInSave ends the process in the sync of a superblock slot that is written: so do the next lives,
+// and the last of them takes what none of them has synced.
+func (w *World) dieInSave(e core.Effect, stage int) {
+	p := &w.process
+	if s, ok := e.(*core.SaveSuper); !ok || s.NewLog || stage != 1 {
+		return
+	}
+	p.saves--
+	p.doom = DeathKill
+	if p.saves == 0 {
+		p.doom = DeathPower
+	}
+	w.res.Marks.add(MarkSaveCrash)
+	w.fs.SetCallBudget(0, w.rng.Next()&1 == 0)
 }
 
 // judged reports whether a power loss must leave a log that opens without an operator: no garbage

@@ -17,6 +17,7 @@ const (
 	MarkPressure
 	MarkRecoveryCrash      // D20
 	MarkRecoveryCrashTwice // D20, in the recovery after that
+	MarkSaveCrash          // D19, in a save of the superblock
 	MarkSlow               // D16
 	MarkHang               // D16: seconds
 	MarkSecond             // D21
@@ -46,7 +47,7 @@ const (
 )
 
 var markNames = [markCount]string{
-	"kill", "power", "pressure", "crash-in-recovery", "crash-in-recovery-twice", "slow", "hang",
+	"kill", "power", "pressure", "crash-in-recovery", "crash-in-recovery-twice", "crash-in-save", "slow", "hang",
 	"second-process", "clock-forward", "clock-back", "clock-freeze", "clock-skew", "config-changed",
 	"pause", "stale-completion", "bad-config", "misuse", "open-failed", "open-refused", "poisoned", "closed",
 	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls",

@@ -26,7 +26,7 @@ var argNames = [kindCount][4]string{
 	FindTime: {"where"},
 	Restart:  {"config", "delay"},
 	Crash:    {"how", "calls", "delay", "recovery"},
-	Doom:     {"calls", "how"},
+	Doom:     {"calls", "how", "saves"},
 	Arm:      {"fault", "call", "skip"},
 	Clock:    {"how", "by"},
 	Pause:    {"for"},

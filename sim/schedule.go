@@ -22,7 +22,7 @@ const (
 	Restart              // configuration (0, 1), delay: close, then open again
 
 	Crash     // how (see Death), calls that in-flight effects still get, delay before the reopen, Recovery
-	Doom      // calls: the process dies when it has made so many more file-system calls; how
+	Doom      // calls: the process dies when it has made so many more file-system calls; how; or that many deaths in saves
 	Arm       // faultfs.Fault, faultfs.Op, calls to let pass
 	Hurt      // -: random faults on
 	Heal      // -: random faults off

@@ -29,6 +29,23 @@ func (w *World) appended(t core.Ticket, now core.Now) {
 	}
 }
 
+// back is the wall clock stepping back: how many records there were, and what it showed then.
+type back struct {
+	end  core.Offset
+	wall core.Time
+}
+
+// firstSeen returns the earliest time from which the log may count the age of records that end at
+// an offset: when the newest of them was appended, or what the clock fell back to since.
+func (w *World) firstSeen(end core.Offset, newest core.Time) core.Time {
+	for i := range w.backs {
+		if b := &w.backs[i]; end <= b.end {
+			newest = min(newest, b.wall)
+		}
+	}
+	return newest
+}
+
 // segments lists the segments of the view as retention counts them: a file's bytes count where it
 // ends.
 func (w *World) segments() []model.SegmentSpan {
@@ -49,7 +66,7 @@ func (w *World) segments() []model.SegmentSpan {
 		if s.End > 0 && s.End <= int64(len(w.walls)) {
 			s.Newest = w.walls[s.End-1]
 		}
-		s.Seen = w.process.wallLow
+		s.Seen = w.firstSeen(s.End, s.Newest)
 		w.spans = append(w.spans, s)
 	}
 	// A file's age is that of its newest batch, which may be void here and live in a later extent.
@@ -62,7 +79,6 @@ func (w *World) segments() []model.SegmentSpan {
 
 // retention tells the checker what the policy allows now.
 func (w *World) retention() {
-	w.process.wallLow = min(w.process.wallLow, w.clock.now().Wall)
 	if r := retentionOf(&w.h.Config[w.process.config]); r != noRetention && w.process.opened {
 		if w.damaged() {
 			r.Age = -2 // damaged spans go with what lies before them
@@ -138,7 +154,7 @@ func (w *World) beginLiveness() {
 	w.disk.SetCapacity(0)
 	w.fs.SetCallBudget(-1, false)
 	p := &w.process
-	p.faults, p.recovery, p.failed = false, [2]int64{}, 0
+	p.faults, p.recovery, p.failed, p.saves = false, [2]int64{}, 0, 0
 	p.bound = w.clock.mono + livenessBound
 	w.slow = [core.LaneCount]int64{}
 	w.rng.Seed(sub(w.h.Seed, 5))
@@ -240,7 +256,7 @@ func (w *World) wantRetained(r model.Retention) {
 		}
 		s.Seen = s.Newest
 		if w.view.Extents[i].Segment.Owner() != w.log.Epoch() {
-			s.Newest, s.Seen = w.retainWall, w.retainWall
+			s.Newest, s.Seen = p.wallReady, p.wallReady // the log saw it then at the latest
 		}
 	}
 	p.retainAt = w.clock.mono + 3*w.h.Config[p.config].RetentionCheckInterval

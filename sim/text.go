@@ -343,6 +343,8 @@ func argMax(k Kind, i int) int64 {
 		return 1
 	case k == Crash && i == 0, k == Doom && i == 1:
 		return deathCount - 1
+	case k == Doom && i == 2:
+		return savesMax
 	case k == Crash && (i == 1 || i == 3), k == Doom:
 		return 1 << 24
 	case k == Arm:

@@ -96,6 +96,13 @@ type World struct {
 	limited    bool       // trims or retention may move Start
 	epoch      core.Epoch // highest that opened
 	tainted    segment.ID // its last records are damaged
+	struck     uint8      // superblock slots that may not be whole, by bit
+	backs      []back     // of the wall clock
+	super      struct {   // that the present open found
+		Frontier core.Offset
+		Sequence uint64
+	}
+	slot       segment.Superblock // scratch
 	retain     []model.SegmentSpan
 	retainWall core.Time
 }
@@ -166,8 +173,9 @@ func (w *World) reset(s *Schedule) {
 	w.decoder.reset(s.Header.Config[0].LogID)
 	w.forgetful = w.forgets()
 	w.hits = w.hits[:0]
-	w.places, w.tainted, w.epoch = w.places[:0], 0, 0
+	w.places, w.tainted, w.epoch, w.struck, w.backs = w.places[:0], 0, 0, bothSlots, w.backs[:0]
 	w.agreed, w.ask, w.due = marked{}, 0, 1<<62-1
+	w.super.Frontier = 0
 	w.evidence, w.diedInOpen, w.lastConfig, w.planned = 0, false, 0, false
 	w.limited = w.h.On(SwTrim)
 	for i := range s.Header.Config {
