@@ -336,7 +336,8 @@ const bothSlots = 3
 // short spoil it.
 func (w *World) oneSlotIsWhole() bool { return !w.wild() && w.struck != bothSlots }
 
-// supers notes what a completed effect, or one that was cut short, says of the superblock.
+// supers notes what an effect says of the superblock: a load when it is complete, a save when its last
+// step is carried out or when it fails or is cut short.
 func (w *World) supers(e core.Effect, failed bool) {
 	switch e := e.(type) {
 	case *core.SaveSuper:

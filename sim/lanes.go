@@ -186,7 +186,9 @@ func (w *World) completed(lane core.Lane) {
 	w.syncFailed(f)
 	f.effect = nil
 	w.ask = askAll // a step of an effect that goes on is nothing to the log
-	w.supers(e, err != nil)
+	if _, saved := e.(*core.SaveSuper); !saved || err != nil {
+		w.supers(e, err != nil)
+	}
 	w.log.Complete(w.clock.now(), e, err)
 	if err != nil {
 		w.told(e.Result().Failed, before)
@@ -265,8 +267,10 @@ func (w *World) execute(f *flight) {
 		w.taint(c)
 		w.places = append(w.places, place{c.Segment, c.End, c.Pos + c.Bytes})
 	}
-	if f.err == nil && f.done && e.Lane() == core.Tail {
+	if f.err == nil && f.done {
 		switch e := e.(type) {
+		case *core.SaveSuper:
+			w.supers(e, false)
 		case *core.Create:
 			w.process.bytes = int64(e.Header.SectorBytes)
 		case *core.Rollback:
