@@ -102,8 +102,10 @@ func (c *mutantsCommand) gate(ctx context.Context, s *streams, list []*mutants.M
 	for row := range c.measureAll(ctx, list, l) {
 		p.done()
 		rows = append(rows, row)
-		if !c.JSON && !c.Markdown {
-			row.text(s)
+		if c.JSON || c.Markdown { // the output comes at the end; the work takes minutes
+			row.text(s.err)
+		} else {
+			row.text(s.out)
 			_ = s.out.Flush() // run reports the error of the last one
 		}
 		p.at(uint64(len(rows)))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -90,22 +91,22 @@ func (r *mutantRow) rates() (rate, bounds string) {
 }
 
 // text prints the row for people.
-func (r *mutantRow) text(s *streams) {
+func (r *mutantRow) text(w io.Writer) {
 	if r.Seeds == 0 {
-		fmt.Fprintf(s.out, "%-36s FAIL %s\n", r.Name, r.Failure)
+		fmt.Fprintf(w, "%-36s FAIL %s\n", r.Name, r.Failure)
 		return
 	}
 	rate, bounds := r.rates()
-	fmt.Fprintf(s.out, "%-36s %9s seeds, first %9s, %3d found, %s of 10,000 (%s): %s\n", r.Name, group(r.Seeds), r.firstSeed(),
+	fmt.Fprintf(w, "%-36s %9s seeds, first %9s, %3d found, %s of 10,000 (%s): %s\n", r.Name, group(r.Seeds), r.firstSeed(),
 		r.Detections, rate, bounds, cmp.Or(r.caught(), "nothing"))
 	if r.Shrunk != nil {
 		fmt.Fprintf(s.out, "%-36s shrinks to %d events of %d\n", "", r.Shrunk.Events, r.Shrunk.Of)
 	}
 	switch {
 	case r.Failure != "":
-		fmt.Fprintf(s.out, "%-36s FAIL %s\n", "", r.Failure)
+		fmt.Fprintf(w, "%-36s FAIL %s\n", "", r.Failure)
 	case r.Equivalent:
-		fmt.Fprintf(s.out, "%-36s equivalent, and not found\n", "")
+		fmt.Fprintf(w, "%-36s equivalent, and not found\n", "")
 	}
 }
 
