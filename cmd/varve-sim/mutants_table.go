@@ -100,7 +100,7 @@ func (r *mutantRow) text(w io.Writer) {
 	fmt.Fprintf(w, "%-36s %9s seeds, first %9s, %3d found, %s of 10,000 (%s): %s\n", r.Name, group(r.Seeds), r.firstSeed(),
 		r.Detections, rate, bounds, cmp.Or(r.caught(), "nothing"))
 	if r.Shrunk != nil {
-		fmt.Fprintf(s.out, "%-36s shrinks to %d events of %d\n", "", r.Shrunk.Events, r.Shrunk.Of)
+		fmt.Fprintf(w, "%-36s shrinks to %d events of %d\n", "", r.Shrunk.Events, r.Shrunk.Of)
 	}
 	switch {
 	case r.Failure != "":
