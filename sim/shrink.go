@@ -146,13 +146,18 @@ func (x *shrinker) redrawn() (any bool) {
 	}
 	for size := len(x.best.Events) / 2; size > 0; size /= 2 {
 		for at := len(x.best.Events) - size; at >= 0; at -= size {
-			any = x.redraw(at, size, false) || x.redraw(at, size, true) || any
+			sector := int64(x.best.Header.Config[0].SectorBytes) // what a batch fills that is synced alone
+			for _, extra := range [...]int64{0, batchBytes, sector} {
+				any = x.redraw(at, size, extra) || any
+			}
 		}
 	}
 	return any
 }
 
-func (x *shrinker) redraw(at, size int, merge bool) bool {
+// redraw tries that for one group. If extra is not 0, an append beside it makes up for those in it,
+// which take so many bytes besides their payloads.
+func (x *shrinker) redraw(at, size int, extra int64) bool {
 	for i := range x.best.Events {
 		seeds, kind := uint64(0), x.best.Events[i].Kind
 		switch {
@@ -169,8 +174,8 @@ func (x *shrinker) redraw(at, size int, merge bool) bool {
 				if kind == Rot && seed&1 != 0 {
 					e.A = 1000 // the newest file: with fewer of them, the place names another
 				}
-				if merge {
-					enlarge(s.Events, at, size)
+				if extra > 0 {
+					enlarge(s.Events, at, size, extra)
 				}
 				s.Events = slices.Delete(s.Events, at, at+size)
 			}) {
@@ -184,15 +189,16 @@ func (x *shrinker) redraw(at, size int, merge bool) bool {
 // batchBytes is about what a batch takes besides its payload.
 const batchBytes = 96
 
-// enlarge lets the append before, or else behind a group make up for the bytes of the appends in it.
-func enlarge(events []Event, at, size int) {
+// enlarge lets the append before, or else behind a group make up for the bytes of the appends in it,
+// which take some extra bytes each.
+func enlarge(events []Event, at, size int, extra int64) {
 	for _, i := range [...]int{at - 1, at + size} {
 		if i < 0 || i >= len(events) || events[i].Kind != Append {
 			continue
 		}
 		for _, e := range events[at : at+size] {
 			if e.Kind == Append {
-				events[i].A = min(events[i].A+e.A+batchBytes, argMax(Append, 0))
+				events[i].A = min(events[i].A+e.A+extra, argMax(Append, 0))
 			}
 		}
 		return
