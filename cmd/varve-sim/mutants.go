@@ -151,8 +151,8 @@ func (c *mutantsCommand) report(s *streams, rows []*mutantRow, needs []*need) er
 		return failure{errors.New("mutants fail")}
 	}
 	if !c.JSON && !c.Markdown {
-		fmt.Fprintf(s.out, "%d mutants: each is found %d times within %s seeds, or proven equivalent and not found\n",
-			len(rows), c.Detections, group(c.Seeds))
+		fmt.Fprintf(s.out, "%d of %d mutants pass: each is found %d times within %s seeds, or proven equivalent and not found\n",
+			len(rows), len(rows), c.Detections, group(c.Seeds))
 	}
 	return tooLong
 }

@@ -132,7 +132,7 @@ varve-sim: 6 of 9 mutants fail
 	l := newStubLab()
 	c := &mutantsCommand{Seeds: 1_000_000, Detections: 20, Workers: 2, Only: "0[146]-*"}
 	out, errOut, err := gateOf(t, c, l)
-	if err != nil || errOut != "" || !strings.Contains(out, "3 mutants: each is found 20 times within 1,000,000 seeds") ||
+	if err != nil || errOut != "" || !strings.Contains(out, "3 of 3 mutants pass: each is found 20 times within 1,000,000 seeds") ||
 		!strings.Contains(out, "01-often") || strings.Contains(out, "02-rare") {
 		t.Errorf("%v\n%s%s", err, out, errOut)
 	}
