@@ -73,7 +73,7 @@ func (x *expander) bound(e *Event) {
 			x.set(SwTrim)
 		}
 	case Restart:
-		e.A, e.B = e.A%2, (1+e.B)*microsecond
+		e.A, e.B, e.C = e.A%2, (1+e.B)*microsecond, 0
 	case Crash:
 		e.A, e.B, e.C = e.A%deathCount, e.B%32, (1+e.C)*microsecond
 		e.D = e.D&1 | e.D>>1&63<<8 | e.D>>7&63<<16

@@ -28,6 +28,10 @@ func Expand(s *Schedule, seed uint64, ops int) {
 	x.r.Seed(mix(seed))
 	s.Events = s.Events[:0]
 	s.Header = Header{Seed: seed, Profile: drawProfile(&x.r)}
+	x.old = sub(seed, 4)%oldEvery == 0
+	if x.old {
+		s.Header.Profile = Calm
+	}
 	if drawn := x.drawOps(); ops == 0 {
 		ops = int(drawn)
 	}
@@ -44,6 +48,7 @@ type expander struct {
 	at      int64 // virtual time reached
 	gap     int64 // typical time between operations
 	deaths  int64 // still to come
+	old     bool  // the log has a long lineage
 	hurting bool
 	failing bool  // some call may fail
 	aiming  bool  // the profile arms single failures
@@ -110,6 +115,12 @@ func (x *expander) header() {
 		h.Capacity = x.pick(12<<10, 24<<10, 40<<10)
 	}
 	x.config(&h.Config[0])
+	if x.old {
+		h.Switches = h.Switches&^(1<<SwConfig) | 1<<SwTrim
+		c := &h.Config[0]
+		c.RetentionBytes, c.RetentionAge = core.Unlimited, core.Unlimited
+		c.LocalRetentionBytes, c.LocalRetentionAge = core.Unlimited, core.Unlimited
+	}
 	h.Config[1] = h.Config[0]
 	if x.on(SwConfig) {
 		x.config(&h.Config[1])
@@ -243,6 +254,9 @@ func (x *expander) timeline() {
 		x.stillborn()
 	}
 	x.at += x.openTime()
+	if x.old {
+		x.grow()
+	}
 	for left := x.ops; left > 0; left-- {
 		x.world(left)
 		if x.lull--; x.lull == 0 {
@@ -406,6 +420,8 @@ func (x *expander) aim() {
 	case Cut:
 		shot(5, writes[r.Below(4)], faultfs.OpWrite, r.Below(3))
 		shot(2, faultfs.D12Applied, faultfs.OpTruncate, 0)
+		shot(3, faultfs.D15Error, faultfs.OpCreate, 0)
+		shot(3, faultfs.D15Error, faultfs.OpRemove, 0)
 	case Cache:
 		shot(3, syncs[r.Below(4)], faultfs.OpSync, r.Below(3))
 	case Decay:
@@ -464,6 +480,27 @@ func (x *expander) death() bool {
 		}
 	}
 	return false
+}
+
+// oldEvery is of how many seeds one has a log of hundreds of lives.
+const oldEvery = 8192
+
+// grow lives so many brief lives that the superblock outgrows a block. Then it trims: in the midst of
+// a life the superblock shrinks, and whatever is saved after that has to be there in the next one.
+func (x *expander) grow() {
+	h := &x.s.Header
+	lives := x.r.Between(335, 345)
+	life := 3*millisecond + 32*(h.Write+h.Sync) + 4*lives*h.Write
+	x.emit(Event{Kind: Restart, B: millisecond, C: lives})
+	x.at += lives * life
+	for range x.r.Between(1, 3) {
+		x.emit(Event{Kind: Trim, A: x.r.Between(50, 500)})
+		x.at += x.r.Below(life)
+	}
+	if x.percent(75) {
+		x.emit(Event{Kind: Restart, B: millisecond})
+		x.at += life
+	}
 }
 
 // stillborn is a death while the log is created, and often in the opens after that: what they find is

@@ -24,6 +24,7 @@ type process struct {
 
 	doom     Death
 	saves    int64    // lives, from this one on, that end in a save of the superblock
+	lives    int64    // brief lives to come
 	recovery [2]int64 // call budgets of the lives to come
 	delay    int64    // before the reopen
 	failed   int      // opens in a row that ended in an error
@@ -49,7 +50,7 @@ func (w *World) start() {
 	w.ask = askAll
 	*p = process{
 		life: p.life + 1, config: p.config, rescue: p.rescue, recovery: p.recovery, failed: p.failed,
-		bound: p.bound, doom: p.doom, saves: p.saves, final: p.final, delay: millisecond,
+		bound: p.bound, doom: p.doom, saves: p.saves, lives: p.lives, final: p.final, delay: millisecond,
 		faults: p.faults, injected: w.disk.Counts().Injected,
 	}
 	w.res.Lives++
@@ -246,6 +247,24 @@ func (w *World) opened() {
 		w.audit()
 	}
 	w.refreshView()
+	if p.lives > 0 {
+		w.queue.push(entry{at: w.clock.mono, kind: wakeBrief, life: p.life})
+	}
+}
+
+// livesMax bounds the brief lives after a restart: a run of so many lives has no more of them.
+const livesMax = 400
+
+// brief is a life of one append, between an open and a close: many of them make the lineage long.
+func (w *World) brief() {
+	p := &w.process
+	if !p.up || p.leaving || p.exiting || w.stage != stageSafety {
+		return
+	}
+	p.lives--
+	w.appendNow(0, attempt{records: 1}, 8, ContentPattern)
+	p.leaving = true
+	w.log.Close(w.clock.now())
 }
 
 // planExit lets an operator end a process that cannot go on.
@@ -281,6 +300,7 @@ func (w *World) restart(e *Event) {
 		return
 	}
 	p.leaving, p.delay = true, e.B
+	p.lives = max(0, min(e.C, livesMax-int64(w.res.Lives)))
 	if w.h.On(SwConfig) {
 		p.config = e.A
 	}

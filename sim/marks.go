@@ -131,7 +131,6 @@ var Unreachable = map[string]string{
 	"core super-newer":    "the simulator writes one format version; core tests read a newer one",
 	"core foreign":        "no file of another log gets into the directory; core tests put one there",
 	"core roll-producers": "4,096 producers in one segment; TestRollsWhenTheFooterIsFull",
-	"core super-grown":    "a lineage of more than 4 KiB, hundreds of lives; core tests",
 	"core repair-lost":    "varve log repair, a command of the operator; core and command tests",
 	"core repair-suffix":  "varve log repair; core and command tests",
 	"core rebuilt":        "varve log repair; core and command tests",

@@ -24,7 +24,7 @@ var argNames = [kindCount][4]string{
 	Poll:     {"fetch", "batches"},
 	Trim:     {"where"},
 	FindTime: {"where"},
-	Restart:  {"config", "delay"},
+	Restart:  {"config", "delay", "lives"},
 	Crash:    {"how", "calls", "delay", "recovery"},
 	Doom:     {"calls", "how", "saves"},
 	Arm:      {"fault", "call", "skip"},

@@ -10,6 +10,7 @@ const (
 	wakePower             // a power loss while the process is down
 	wakeLate              // completions of the life before arrive
 	wakeExit              // the operator ends a process that cannot go on
+	wakeBrief             // a brief life appends and closes
 	wakeTimer             // a timer of the log is due: only looks
 )
 

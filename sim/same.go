@@ -78,7 +78,7 @@ func (w *World) calm(s *Schedule) {
 			}
 		case Read, Poll, Query, RollNow, FindTime:
 		case Restart:
-			e.A, rest = 0, 10*second
+			e.A, e.C, rest = 0, 0, 10*second
 		case Crash:
 			e.A, e.B, e.D, rest = DeathKill, 0, 0, 10*second
 		default:

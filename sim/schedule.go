@@ -19,7 +19,7 @@ const (
 	Trim                 // where (permille)
 	RollNow              // -
 	FindTime             // where (permille of the times)
-	Restart              // configuration (0, 1), delay: close, then open again
+	Restart              // configuration (0, 1), delay, lives: close, then open again; so many brief lives follow
 
 	Crash     // how (see Death), calls that in-flight effects still get, delay before the reopen, Recovery
 	Doom      // calls: the process dies when it has made so many more file-system calls; how; or that many deaths in saves

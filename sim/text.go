@@ -341,6 +341,8 @@ func argMax(k Kind, i int) int64 {
 		return 1 << 20
 	case k == Restart && i == 0:
 		return 1
+	case k == Restart && i == 2:
+		return livesMax
 	case k == Crash && i == 0, k == Doom && i == 1:
 		return deathCount - 1
 	case k == Doom && i == 2:

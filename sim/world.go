@@ -296,6 +296,9 @@ func (w *World) wake(e entry) {
 	case wakeExit:
 		w.exit()
 		w.ask = askAll
+	case wakeBrief:
+		w.brief()
+		w.ask = askAll
 	}
 }
 
