@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // Append says that a client calls the log. The id names the call, and the values of its records
 // unless it is a retry.
 func (c *Checker) Append(now Time, a Append) OpID {
@@ -7,8 +9,8 @@ func (c *Checker) Append(now Time, a Append) OpID {
 	id := OpID(len(c.ops))
 	c.ops = append(c.ops, op{
 		call: c.stamp, returned: Never, floor: c.acked, origin: id, client: a.Client,
-		records: a.Records, life: c.current(), idempotent: a.Producer.ID != 0,
-		forgotten: a.Forgotten,
+		records: a.Records, life: c.current(),
+		producer: a.Producer.ID, room: a.Room,
 	})
 	if a.Retry > 0 && a.Retry < id {
 		c.ops[id].origin = c.ops[a.Retry].origin
@@ -44,7 +46,7 @@ func (c *Checker) Accepted(now Time, id OpID, t Ticket) {
 		c.fail(K16, "an append did not get the next offset", id, t.First, c.End(), t.First)
 	case len(c.lives) == 0 || t.Epoch != c.lives[c.current()].epoch:
 		c.fail(K17, "a ticket's epoch is not that of the life", id, t.First, c.epoch(), int64(t.Epoch))
-	case p.idempotent && !p.forgotten && origin.holder != 0:
+	case p.producer != 0 && origin.holder != 0 && c.remembered(p, origin.holder):
 		c.fail(K4, "a batch that is in the log was appended again", id, t.First, c.ops[origin.holder].first, t.First)
 	}
 	if t.First != c.End() {
@@ -55,6 +57,31 @@ func (c *Checker) Accepted(now Time, id OpID, t Ticket) {
 	}
 	c.linear.Append(p.records, p.call)
 	p.inLog, origin.holder = true, id
+}
+
+// remembered reports whether the log must know a batch that is in it, by the holder of its records: since
+// then no more others than there is room for have come between one batch of its producer and the next. A
+// batch that failed is not in the log, and makes nobody forgotten.
+func (c *Checker) remembered(p *op, holder OpID) bool {
+	if p.room == 0 {
+		return true
+	}
+	var others [8]int64
+	n, room := int32(0), min(p.room, int32(len(others)))
+	for o := len(c.log) - 1; o >= 0; o-- {
+		switch id := c.ops[c.log[o]].producer; {
+		case c.log[o] == holder:
+			return n < room
+		case id == p.producer:
+			n = 0
+		case id != 0 && !slices.Contains(others[:n], id):
+			others[n] = id
+			if n++; n >= room {
+				return false
+			}
+		}
+	}
+	return false
 }
 
 func (c *Checker) epoch() int64 {

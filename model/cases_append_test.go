@@ -14,6 +14,19 @@ var appendCases = []checkCase{
 		b := r.Append(r.now(), Append{Records: 1, Retry: a, Producer: Producer{ID: 7}})
 		r.accept(b)
 	}},
+	{"a producer is forgotten for a batch that failed", K4, OnCommit, func(r *run, wrong bool) {
+		a := r.Append(r.now(), Append{Records: 1, Producer: Producer{ID: 7}, Room: 1})
+		r.accept(a)
+		r.Synced(r.now(), 1)
+		r.ack(a)
+		b := r.Append(r.now(), Append{Records: 1, Producer: Producer{ID: 8}, Room: 1})
+		r.accept(b)
+		if wrong {
+			r.fail(b)
+		}
+		c := r.Append(r.now(), Append{Records: 1, Retry: a, Producer: Producer{ID: 7}, Room: 1})
+		r.accept(c)
+	}},
 	{"a duplicate gets another span", K4, OnCommit, func(r *run, wrong bool) {
 		r.add()
 		a := r.Append(r.now(), Append{Records: 1, Producer: Producer{ID: 7}})

@@ -32,8 +32,8 @@ type op struct {
 	state      opState
 	inLog      bool // its records are in the reference log
 	duplicate  bool
-	idempotent bool
-	forgotten  bool
+	producer   int64 // 0: not idempotent
+	room       int32 // for producers; see Append
 }
 
 type life struct {

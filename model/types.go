@@ -73,9 +73,9 @@ type Append struct {
 	Records  int32 // 1..RecordsMax
 	Producer Producer
 	Retry    OpID // the first attempt that this one repeats, 0 for a new batch
-	// Forgotten says that the log may have dropped this producer for want of room, so that a retry
-	// may be taken for a new batch.
-	Forgotten bool
+	// Room is how many producers the log remembers, those whose newest batches are last; 0: all of them;
+	// -1: nobody knows. A retry of one that is not remembered may be taken for a new batch.
+	Room int32
 }
 
 // Ticket is what an accepted append was promised.

@@ -214,19 +214,26 @@ func (w *World) modelAppend(client uint8, a *attempt, origin model.OpID) model.A
 	m := model.Append{Client: int32(client), Records: int32(a.records), Retry: origin}
 	if a.producer > 0 {
 		m.Producer = model.Producer{ID: int64(a.producer), Epoch: a.epoch, Sequence: a.sequence}
-		m.Forgotten = w.forgetful
+		m.Room = w.room
 	}
 	return m
 }
 
-// forgets reports whether the log may forget a producer: too many of them, or its batches trimmed.
-func (w *World) forgets() bool {
+// producersRoom returns how many producers the log remembers in any life; -1 where their batches may be
+// trimmed or damaged.
+func (w *World) producersRoom() int32 {
+	least := producersMax
 	for i := range w.h.Config {
-		if c := &w.h.Config[i]; c.ProducersMax < producersMax || retentionOf(c) != noRetention {
-			return true
+		c := &w.h.Config[i]
+		if retentionOf(c) != noRetention {
+			return -1
 		}
+		least = min(least, c.ProducersMax)
 	}
-	return w.h.On(SwTrim) || w.h.Damaging()
+	if w.h.On(SwTrim) || w.h.Damaging() {
+		return -1
+	}
+	return int32(least)
 }
 
 // fill makes the payload of an append: its value, then bytes that depend on it.

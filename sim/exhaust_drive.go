@@ -283,7 +283,7 @@ func (w *World) inherit(from *World, crashes int) {
 	w.unresolved()
 	w.sequence = from.sequence
 	w.decoder.reset(w.h.Config[0].LogID)
-	w.forgetful, w.limited = from.forgetful, from.limited
+	w.room, w.limited = from.room, from.limited
 	w.hits, w.places, w.tainted, w.struck, w.backs = w.hits[:0], w.places[:0], 0, 0, w.backs[:0]
 	w.epoch, w.agreed, w.evidence = from.epoch, marked{}, 0
 	w.ask, w.due = 0, 1<<62-1

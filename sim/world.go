@@ -86,7 +86,7 @@ type World struct {
 	found      []bool
 	evidence   int64
 	hits       []hit // of rot
-	forgetful  bool  // the log may forget a producer
+	room       int32 // for producers; see model.Append
 	ask        uint8 // lanes
 	due        int64 // time of the log's next timer
 	agreed     marked
@@ -171,7 +171,7 @@ func (w *World) reset(s *Schedule) {
 	w.arena = w.arena[:0]
 	w.sequence = [producersMax]sequence{}
 	w.decoder.reset(s.Header.Config[0].LogID)
-	w.forgetful = w.forgets()
+	w.room = w.producersRoom()
 	w.hits = w.hits[:0]
 	w.places, w.tainted, w.epoch, w.struck, w.backs = w.places[:0], 0, 0, bothSlots, w.backs[:0]
 	w.agreed, w.ask, w.due = marked{}, 0, 1<<62-1
