@@ -296,6 +296,9 @@ func (w *World) rot(e *Event) {
 		w.res.Marks.add(MarkRot)
 		if slot >= 0 {
 			w.struck |= 1 << slot
+			if e, ok := w.flights[core.Hot].effect.(*core.SaveSuper); ok && e.Slot == slot {
+				w.spoiled |= 1 << slot
+			}
 		}
 		if w.Trace != nil {
 			w.say(TrackWorld, Note, "rot in %s at byte %d: records [%d, %d), [%d, %d) may go with them", m.Name, pos, first, end, end, last)
@@ -332,8 +335,8 @@ func slotOf(name string) int {
 const bothSlots = 3
 
 // oneSlotIsWhole reports whether nothing but rot struck and one superblock slot is whole for sure: it
-// says what counts. A save makes its slot whole; rot, a save that failed and one that a death cut
-// short spoil it.
+// says what counts. A save makes its slot whole; rot, beside the save too, a save that failed and one
+// that a death cut short spoil it.
 func (w *World) oneSlotIsWhole() bool { return !w.wild() && w.struck != bothSlots }
 
 // supers notes what an effect says of the superblock: a load when it is complete, a save when its last
@@ -341,10 +344,12 @@ func (w *World) oneSlotIsWhole() bool { return !w.wild() && w.struck != bothSlot
 func (w *World) supers(e core.Effect, failed bool) {
 	switch e := e.(type) {
 	case *core.SaveSuper:
-		w.struck &^= 1 << e.Slot
-		if failed {
-			w.struck |= 1 << e.Slot
+		bit := uint8(1) << e.Slot
+		w.struck &^= bit
+		if failed || w.spoiled&bit != 0 {
+			w.struck |= bit
 		}
+		w.spoiled &^= bit
 	case *core.LoadSuper:
 		if w.wild() && !failed {
 			w.readSuper(e)

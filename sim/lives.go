@@ -55,6 +55,7 @@ func (w *World) start() {
 	}
 	w.res.Lives++
 	w.flights = [core.LaneCount]flight{}
+	w.spoiled = 0
 	w.store.Reset(w.fs)
 	w.view.Version = 1<<64 - 1 // of another log
 	if n := p.recovery[0]; n > 0 && w.stage == stageSafety {

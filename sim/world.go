@@ -97,6 +97,7 @@ type World struct {
 	epoch      core.Epoch // highest that opened
 	tainted    segment.ID // its last records are damaged
 	struck     uint8      // superblock slots that may not be whole, by bit
+	spoiled    uint8      // of them, struck by rot between the steps of their save
 	backs      []back     // of the wall clock
 	super      struct {   // that the present open found
 		Frontier core.Offset
