@@ -34,7 +34,7 @@ type job struct {
 	limit       time.Duration // 0: none
 	all         bool          // go on after a violation
 	detections  uint64        // with all: end at that many violations; 0: go on
-	hang        time.Duration // a seed that takes longer hangs
+	hang        time.Duration // a seed that takes longer hangs; 0: none does
 	without     []string      // is left out
 	world       func() simulator
 }

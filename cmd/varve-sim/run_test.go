@@ -225,3 +225,14 @@ func TestRunWithout(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// A job that sets no limit gives up no seed, however long it takes.
+func TestNoLimitNoHang(t *testing.T) {
+	for limit, want := range map[time.Duration]bool{0: false, time.Second: true} {
+		w := &worker{job: &job{hang: limit}, found: newFindings(0)}
+		w.since.Store(time.Now().Add(-time.Hour).UnixNano())
+		if got := w.hung(time.Now()); got != want {
+			t.Errorf("limit %v: hung %v, want %v", limit, got, want)
+		}
+	}
+}

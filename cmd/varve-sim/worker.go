@@ -46,7 +46,7 @@ const checkHang = "hang"
 // is given up.
 func (w *worker) hung(now time.Time) bool {
 	since := w.since.Load()
-	if w.hangs || since == 0 || now.UnixNano()-since < int64(w.job.hang) {
+	if w.hangs || w.job.hang == 0 || since == 0 || now.UnixNano()-since < int64(w.job.hang) {
 		return false
 	}
 	w.hangs = true
