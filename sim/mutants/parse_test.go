@@ -145,3 +145,34 @@ func TestLoadRefusesStrangers(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 }
+
+// The table of docs/evidence.md has a row for every mutant, and no other.
+func TestEvidenceListsEveryMutant(t *testing.T) {
+	list, err := Load(os.DirFS("list"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/evidence.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n## Mutants\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := map[string]bool{}
+	for line := range strings.Lines(table) {
+		if name, ok := strings.CutPrefix(line, "| "); ok {
+			name, _, _ = strings.Cut(name, " |")
+			rows[name] = true
+		}
+	}
+	delete(rows, "mutant") // the head of the table
+	for _, m := range list {
+		if !rows[m.Name] {
+			t.Errorf("docs/evidence.md: no row of mutant %s; make the table with: varve-sim mutants --markdown", m.Name)
+		}
+		delete(rows, m.Name)
+	}
+	for name := range rows {
+		t.Errorf("docs/evidence.md: there is no mutant %s", name)
+	}
+}
