@@ -249,12 +249,7 @@ func TestIX2KillsLeaveNoWork(t *testing.T) {
 		r.put(20*life, 20*life+20, 100)
 		r.kill()
 		r.disk.ResetCounts()
-		if err := r.log.Reopen(cfg, r.now); err != nil {
-			t.Fatal(err)
-		}
-		for r.log.Phase() == core.Opening {
-			r.finish(r.issue(core.Hot))
-		}
+		r.recover(cfg)
 		read := r.disk.Counts().ReadBytes
 		// Headers and trailers of two small files a life, and twice the segment that was active: its
 		// scan, and the copy of what nothing proves.

@@ -16,12 +16,7 @@ func TestSU1OpenOfManySegments(t *testing.T) {
 	r.put(n, n+3, 20) // in an active segment, without a footer
 	r.kill()
 	r.disk.ResetCounts()
-	if err := r.log.Reopen(cfg, r.now); err != nil {
-		t.Fatal(err)
-	}
-	for r.log.Phase() == core.Opening {
-		r.finish(r.issue(core.Hot))
-	}
+	r.recover(cfg)
 	if r.log.Phase() != core.Ready || r.log.End() != n+3 {
 		t.Fatalf("%v, end %d: %v", r.log.Phase(), r.log.End(), r.log.Err())
 	}
@@ -49,12 +44,7 @@ func TestSU1OpenOfManySegments(t *testing.T) {
 		}
 		r.close()
 		r.disk.ResetCounts()
-		if err := r.log.Reopen(cfg, r.now); err != nil {
-			t.Fatal(err)
-		}
-		for r.log.Phase() == core.Opening {
-			r.finish(r.issue(core.Hot))
-		}
+		r.recover(cfg)
 		return r.disk.Counts().ReadBytes
 	}
 	if small, large := cost(1000), cost(7500); large > small {

@@ -66,12 +66,7 @@ func TestFS8EverySyncThatFailsIsTold(t *testing.T) {
 			r, _ := ready(t, 3, nil)
 			r.pass(cfg.IdleSave)
 			r.kill() // without a footer: the next life owes an index
-			if err := r.log.Reopen(cfg, r.now); err != nil {
-				t.Fatal(err)
-			}
-			for r.log.Phase() == core.Opening {
-				r.finish(r.issue(core.Hot))
-			}
+			r.recover(cfg)
 			if !tt.index {
 				r.pump()
 				r.put(3, 4, 60)

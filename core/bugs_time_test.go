@@ -44,19 +44,25 @@ func oddTimes(now core.Time) []core.Time {
 	}
 }
 
+// oddFiles is a log with a segment for each odd time, in the life that wrote it or in the next one.
+func oddFiles(t *testing.T, cfg core.Config, reopen bool) (r *rig, times []core.Time) {
+	t.Helper()
+	times = oddTimes(newRig(t).now.Wall)
+	r = oneFileEach(t, cfg, times)
+	if reopen {
+		r.kill()
+		r.open(cfg)
+	}
+	return r, times
+}
+
 // TestTS1FutureTimesDoNotHoldRetention: one record stamped ten years ahead, or in a wrong unit, among
 // ordinary ones. Retention goes by the time of the append: every segment goes in time.
 func TestTS1FutureTimesDoNotHoldRetention(t *testing.T) {
 	cfg := tableConfig()
 	cfg.RetentionAge = hour
 	for _, reopen := range []bool{false, true} {
-		r := newRig(t)
-		times := oddTimes(r.now.Wall)
-		r = oneFileEach(t, cfg, times)
-		if reopen {
-			r.kill()
-			r.open(cfg)
-		}
+		r, times := oddFiles(t, cfg, reopen)
 		r.pass(hour + cfg.RetentionCheckInterval)
 		r.pass(cfg.RetentionCheckInterval)
 		if n := len(segments(r.files())); r.log.Start() != core.Offset(len(times)) || n > 0 {
@@ -71,13 +77,7 @@ func TestTS3PastTimesDeleteNothing(t *testing.T) {
 	cfg := tableConfig()
 	cfg.RetentionAge = hour
 	for _, reopen := range []bool{false, true} {
-		r := newRig(t)
-		times := oddTimes(r.now.Wall)
-		r = oneFileEach(t, cfg, times)
-		if reopen {
-			r.kill()
-			r.open(cfg)
-		}
+		r, times := oddFiles(t, cfg, reopen)
 		for range 20 {
 			r.pass(hour / 21)
 			if r.log.Start() != 0 {

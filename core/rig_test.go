@@ -130,6 +130,17 @@ func (r *rig) start(cfg core.Config) {
 	r.pump()
 }
 
+// recover begins a life and runs its recovery alone: nothing that serving would start.
+func (r *rig) recover(cfg core.Config) {
+	r.t.Helper()
+	if err := r.log.Reopen(cfg, r.now); err != nil {
+		r.t.Fatal(err)
+	}
+	for r.log.Phase() == core.Opening {
+		r.finish(r.issue(core.Hot))
+	}
+}
+
 // open begins a life that must become ready.
 func (r *rig) open(cfg core.Config) {
 	r.t.Helper()

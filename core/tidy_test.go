@@ -38,12 +38,7 @@ func TestOriginalOfADamagedRescueStays(t *testing.T) {
 	r.write(0, 5)
 	r.kill()
 	original := r.files()[segmentsOf(r.files())[0]].name
-	if err := r.log.Reopen(cfg, r.now); err != nil {
-		t.Fatal(err)
-	}
-	for r.log.Phase() == core.Opening {
-		r.finish(r.issue(core.Hot))
-	}
+	r.recover(cfg)
 	files := r.files() // recovered, nothing removed yet
 	at := segmentsOf(files)
 	if len(at) != 2 {

@@ -100,96 +100,44 @@ type configKey struct {
 	put  func(c *core.Config, v int64)
 }
 
-func boolean(b bool) int64 {
-	if b {
-		return 1
+// number is the key of a numeric field.
+func number[T ~int | ~int64 | ~uint8](name string, field func(c *core.Config) *T) configKey {
+	return configKey{
+		name,
+		func(c *core.Config) int64 { return int64(*field(c)) },
+		func(c *core.Config, v int64) { *field(c) = T(v) },
 	}
-	return 0
+}
+
+// flag is the key of a yes or no: 1 or 0.
+func flag(name string, field func(c *core.Config) *bool) configKey {
+	return configKey{
+		name,
+		func(c *core.Config) int64 { return int64(boolHash(*field(c))) },
+		func(c *core.Config, v int64) { *field(c) = v != 0 },
+	}
 }
 
 var configKeys = []configKey{
-	{
-		"sync", func(c *core.Config) int64 { return int64(c.Sync) },
-		func(c *core.Config, v int64) { c.Sync = segment.SyncMode(v) },
-	},
-	{
-		"sync_interval", func(c *core.Config) int64 { return c.SyncInterval },
-		func(c *core.Config, v int64) { c.SyncInterval = v },
-	},
-	{
-		"segment_bytes", func(c *core.Config) int64 { return c.SegmentBytes },
-		func(c *core.Config, v int64) { c.SegmentBytes = v },
-	},
-	{
-		"segment_age", func(c *core.Config) int64 { return c.SegmentAge },
-		func(c *core.Config, v int64) { c.SegmentAge = v },
-	},
-	{
-		"index_spacing_bytes", func(c *core.Config) int64 { return c.IndexSpacingBytes },
-		func(c *core.Config, v int64) { c.IndexSpacingBytes = v },
-	},
-	{
-		"sector_bytes", func(c *core.Config) int64 { return int64(c.SectorBytes) },
-		func(c *core.Config, v int64) { c.SectorBytes = int(v) },
-	},
-	{
-		"max_batch_bytes", func(c *core.Config) int64 { return c.MaxBatchBytes },
-		func(c *core.Config, v int64) { c.MaxBatchBytes = v },
-	},
-	{
-		"pending_bytes", func(c *core.Config) int64 { return c.PendingBytes },
-		func(c *core.Config, v int64) { c.PendingBytes = v },
-	},
-	{
-		"min_free_bytes", func(c *core.Config) int64 { return c.MinFreeBytes },
-		func(c *core.Config, v int64) { c.MinFreeBytes = v },
-	},
-	{
-		"preallocate", func(c *core.Config) int64 { return boolean(c.Preallocate) },
-		func(c *core.Config, v int64) { c.Preallocate = v != 0 },
-	},
-	{
-		"prepare_bytes", func(c *core.Config) int64 { return c.PrepareBytes },
-		func(c *core.Config, v int64) { c.PrepareBytes = v },
-	},
-	{
-		"idle_save", func(c *core.Config) int64 { return c.IdleSave },
-		func(c *core.Config, v int64) { c.IdleSave = v },
-	},
-	{
-		"retention_bytes", func(c *core.Config) int64 { return c.RetentionBytes },
-		func(c *core.Config, v int64) { c.RetentionBytes = v },
-	},
-	{
-		"retention_age", func(c *core.Config) int64 { return c.RetentionAge },
-		func(c *core.Config, v int64) { c.RetentionAge = v },
-	},
-	{
-		"local_retention_bytes", func(c *core.Config) int64 { return c.LocalRetentionBytes },
-		func(c *core.Config, v int64) { c.LocalRetentionBytes = v },
-	},
-	{
-		"local_retention_age", func(c *core.Config) int64 { return c.LocalRetentionAge },
-		func(c *core.Config, v int64) { c.LocalRetentionAge = v },
-	},
-	{
-		"retention_check_interval", func(c *core.Config) int64 { return c.RetentionCheckInterval },
-		func(c *core.Config, v int64) { c.RetentionCheckInterval = v },
-	},
-	{
-		"producers_max", func(c *core.Config) int64 { return int64(c.ProducersMax) },
-		func(c *core.Config, v int64) { c.ProducersMax = int(v) },
-	},
-	{
-		"verify_all_on_open", func(c *core.Config) int64 { return boolean(c.VerifyAllOnOpen) },
-		func(c *core.Config, v int64) { c.VerifyAllOnOpen = v != 0 },
-	},
-	{
-		"repair_checksum_tail", func(c *core.Config) int64 { return boolean(c.RepairChecksumTail) },
-		func(c *core.Config, v int64) { c.RepairChecksumTail = v != 0 },
-	},
-	{
-		"allow_damaged", func(c *core.Config) int64 { return boolean(c.AllowDamaged) },
-		func(c *core.Config, v int64) { c.AllowDamaged = v != 0 },
-	},
+	number("sync", func(c *core.Config) *segment.SyncMode { return &c.Sync }),
+	number("sync_interval", func(c *core.Config) *int64 { return &c.SyncInterval }),
+	number("segment_bytes", func(c *core.Config) *int64 { return &c.SegmentBytes }),
+	number("segment_age", func(c *core.Config) *int64 { return &c.SegmentAge }),
+	number("index_spacing_bytes", func(c *core.Config) *int64 { return &c.IndexSpacingBytes }),
+	number("sector_bytes", func(c *core.Config) *int { return &c.SectorBytes }),
+	number("max_batch_bytes", func(c *core.Config) *int64 { return &c.MaxBatchBytes }),
+	number("pending_bytes", func(c *core.Config) *int64 { return &c.PendingBytes }),
+	number("min_free_bytes", func(c *core.Config) *int64 { return &c.MinFreeBytes }),
+	flag("preallocate", func(c *core.Config) *bool { return &c.Preallocate }),
+	number("prepare_bytes", func(c *core.Config) *int64 { return &c.PrepareBytes }),
+	number("idle_save", func(c *core.Config) *int64 { return &c.IdleSave }),
+	number("retention_bytes", func(c *core.Config) *int64 { return &c.RetentionBytes }),
+	number("retention_age", func(c *core.Config) *int64 { return &c.RetentionAge }),
+	number("local_retention_bytes", func(c *core.Config) *int64 { return &c.LocalRetentionBytes }),
+	number("local_retention_age", func(c *core.Config) *int64 { return &c.LocalRetentionAge }),
+	number("retention_check_interval", func(c *core.Config) *int64 { return &c.RetentionCheckInterval }),
+	number("producers_max", func(c *core.Config) *int { return &c.ProducersMax }),
+	flag("verify_all_on_open", func(c *core.Config) *bool { return &c.VerifyAllOnOpen }),
+	flag("repair_checksum_tail", func(c *core.Config) *bool { return &c.RepairChecksumTail }),
+	flag("allow_damaged", func(c *core.Config) *bool { return &c.AllowDamaged }),
 }

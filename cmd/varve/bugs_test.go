@@ -21,17 +21,7 @@ import (
 // the table "Failures of other logs" in TESTING.md says which class each belongs to.
 
 // tenSegments makes a log of ten segments with 10 generated records each.
-func tenSegments(t *testing.T) (dir string) {
-	t.Helper()
-	dir = t.TempDir() + "/log"
-	for range 10 {
-		mustRun(t, "", appendArgs(dir, "--count", "10", "--size", "60")...)
-	}
-	if n := len(segments(t, dir)); n != 10 {
-		t.Fatalf("%d segments", n)
-	}
-	return dir
-}
+func tenSegments(t *testing.T) (dir string) { return lives(t, 10, "10") }
 
 // TestMC2DamageInOneOfTenSegments: the third of ten segments is damaged, in a payload or all of it. By
 // default nothing of it is served and nothing is deleted; a repair keeps the damaged bytes, gives up

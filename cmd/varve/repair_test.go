@@ -8,14 +8,17 @@ import (
 )
 
 // threeLives makes a log of three segments with 30 generated records each.
-func threeLives(t *testing.T) (dir string) {
+func threeLives(t *testing.T) (dir string) { return lives(t, 3, "30") }
+
+// lives makes a log of so many lives, each a segment with so many generated records.
+func lives(t *testing.T, n int, records string) (dir string) {
 	t.Helper()
 	dir = t.TempDir() + "/log"
-	for range 3 {
-		mustRun(t, "", appendArgs(dir, "--count", "30", "--size", "60")...)
+	for range n {
+		mustRun(t, "", appendArgs(dir, "--count", records, "--size", "60")...)
 	}
-	if n := len(segments(t, dir)); n != 3 {
-		t.Fatalf("%d segments", n)
+	if got := len(segments(t, dir)); got != n {
+		t.Fatalf("%d segments", got)
 	}
 	return dir
 }
