@@ -15,6 +15,7 @@ import (
 	"varve"
 	"varve/core/segment"
 	"varve/tiers/disk"
+	"varve/tiers/tiertest"
 )
 
 func TestMain(m *testing.M) {
@@ -370,7 +371,7 @@ func TestManySegments(t *testing.T) {
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	began, before := time.Now(), descriptors(t)
+	began, before := time.Now(), tiertest.Descriptors(t)
 	l = open(t, dir, varve.Options{})
 	took := time.Since(began)
 	s := l.Stats()
@@ -383,23 +384,14 @@ func TestManySegments(t *testing.T) {
 		if _, ok, err := r.Poll(); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		if n := descriptors(t) - before; n > 8 {
+		if n := tiertest.Descriptors(t) - before; n > 8 {
 			t.Fatalf("%d more descriptors than before open", n)
 		}
 	}
-	t.Logf("open of %d sealed segments: %v, %d descriptors", s.SealedSegments, took, descriptors(t)-before)
+	t.Logf("open of %d sealed segments: %v, %d descriptors", s.SealedSegments, took, tiertest.Descriptors(t)-before)
 	if took > 3*time.Second { // about 20 ms on an idle machine
 		t.Fatalf("open took %v", took)
 	}
-}
-
-func descriptors(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Skip("no /proc/self/fd to count descriptors in")
-	}
-	return len(entries)
 }
 
 // A batch that nobody could read is refused before it has an offset, and one without a producer is

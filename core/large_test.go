@@ -9,6 +9,7 @@ import (
 	"varve/core"
 	"varve/tiers/disk"
 	"varve/tiers/disk/osfs"
+	"varve/tiers/tiertest"
 )
 
 // manySegments returns a rig with an open log of n sealed segments of one record each.
@@ -67,7 +68,7 @@ func TestOpenOfManySegments(t *testing.T) {
 		}
 	}
 	store := disk.NewStore(osfs.New(dir))
-	before, most := descriptors(t), 0
+	before, most := tiertest.Descriptors(t), 0
 	began = time.Now()
 	l, err := core.Open(cfg, r.now)
 	if err != nil {
@@ -77,7 +78,7 @@ func TestOpenOfManySegments(t *testing.T) {
 		e := l.Next(r.now, core.Hot)
 		l.Complete(r.now, e, store.Run(e))
 		if _, ok := e.(*core.SaveSuper); ok { // what an open keeps shows at its end
-			most = max(most, descriptors(t)-before)
+			most = max(most, tiertest.Descriptors(t)-before)
 		}
 	}
 	took := time.Since(began)
@@ -91,14 +92,6 @@ func TestOpenOfManySegments(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func descriptors(t *testing.T) int {
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Skip("no /proc/self/fd: ", err)
-	}
-	return len(list)
 }
 
 // A kill just behind a Seal leaves no file without a footer, and under load a superblock whose

@@ -14,6 +14,7 @@ import (
 
 	"varve"
 	"varve/core/segment"
+	"varve/tiers/tiertest"
 )
 
 // fails runs a command that must fail: with this exit code, one line that holds all of want, and
@@ -123,19 +124,8 @@ func TestDirectoryInUse(t *testing.T) {
 	}
 }
 
-// mountTmpfs mounts a small file system of its own.
-func mountTmpfs(t *testing.T, options string) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
-		t.Skipf("needs the right to mount a tmpfs: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	return dir
-}
-
 func TestReadOnlyDirectory(t *testing.T) {
-	root := mountTmpfs(t, "size=8m")
+	root := tiertest.Tmpfs(t, 0, "size=8m")
 	dir := root + "/log"
 	mustRun(t, "", appendArgs(dir, "--count", "30", "--size", "60")...)
 	if err := unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
@@ -159,7 +149,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
-	root := mountTmpfs(t, "size=256k")
+	root := tiertest.Tmpfs(t, 0, "size=256k")
 	dir := root + "/log"
 	r := varveRun(t, "", appendArgs(dir, "--count", "10000", "--size", "1000", "--report-acks")...)
 	acked := strings.Count(r.out, "\n")

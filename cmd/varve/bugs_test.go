@@ -15,6 +15,7 @@ import (
 
 	"varve"
 	"varve/core/segment"
+	"varve/tiers/tiertest"
 )
 
 // The tests of the bugs_*_test.go files carry the ids of failures that users of other logs reported;
@@ -106,7 +107,7 @@ func TestCL1DumpTouchesNothing(t *testing.T) {
 		run(t, dir)
 	})
 	t.Run("read-only", func(t *testing.T) {
-		root := mountTmpfs(t, "size=8m")
+		root := tiertest.Tmpfs(t, 0, "size=8m")
 		dir := root + "/log"
 		mustRun(t, "", appendArgs(dir, "--count", "30", "--size", "60")...)
 		if err := unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {

@@ -112,20 +112,6 @@ func compareFiles(t *testing.T, d *faultfs.Disk, dir string) {
 	}
 }
 
-// smallDisk mounts a tmpfs of 4 MiB.
-func smallDisk(t *testing.T) string {
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
-		t.Skipf("needs the right to mount a tmpfs: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 // ballast takes space, up to the last byte if bytes is 0.
 func ballast(t *testing.T, path string, bytes int) {
 	t.Helper()
@@ -200,7 +186,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func fullDisk(t *testing.T, mode segment.SyncMode, minFree int64) {
-	dir := smallDisk(t)
+	dir := tiertest.Tmpfs(t, 0, "size=4m")
 	cfg := pureConfig()
 	cfg.Sync, cfg.MinFreeBytes = mode, minFree
 	cfg.SegmentBytes, cfg.PrepareBytes = 128<<10, 32<<10
@@ -262,7 +248,7 @@ func fullDisk(t *testing.T, mode segment.SyncMode, minFree int64) {
 
 // TestContractOnASmallDisk runs the contract suite on a real tmpfs of 4 MiB.
 func TestContractOnASmallDisk(t *testing.T) {
-	base := smallDisk(t)
+	base := tiertest.Tmpfs(t, 0, "size=4m")
 	n := 0
 	tiertest.TestFS(t, func(t *testing.T) disk.FS {
 		n++

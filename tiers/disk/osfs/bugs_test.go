@@ -9,20 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"varve/tiers/disk"
+	"varve/tiers/tiertest"
 )
 
 // TestSU6SparseFileOnAFullDisk: a file with holes, as every file is that was made longer, on a file system
 // without a free block. A write into a hole ends in ENOSPC, at every position; nothing kills the
 // process, because nothing is written through a mapping.
 func TestSU6SparseFileOnAFullDisk(t *testing.T) {
-	base := t.TempDir()
-	if err := unix.Mount("tmpfs", base, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("needs the right to mount a tmpfs: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(base, unix.MNT_DETACH) })
+	base := tiertest.Tmpfs(t, 0, "size=1m")
 	f := New(base + "/log")
 	must(t, f.Mkdir(disk.DirLog))
 	x := mustOpen(t, f, "a.seg", disk.Create)

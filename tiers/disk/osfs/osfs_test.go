@@ -151,11 +151,7 @@ func TestErrorsKeepTheCause(t *testing.T) {
 // TestSyncParents: whoever made the directories above a log, they are synced, up to the root of the
 // file system; a failure counts where an entry of ours may be.
 func TestSyncParents(t *testing.T) {
-	base := t.TempDir()
-	if err := unix.Mount("tmpfs", base, "tmpfs", 0, "size=64k"); err != nil {
-		t.Skipf("needs the right to mount a tmpfs: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(base, unix.MNT_DETACH) })
+	base := tiertest.Tmpfs(t, 0, "size=64k")
 	must(t, New(base+"/a/b/log").Mkdir(disk.DirLog))
 	synced := func(dir string) string {
 		var dirs []string
@@ -213,15 +209,7 @@ func TestRelative(t *testing.T) {
 
 // TestFullDisk: real ENOSPC on a small tmpfs. What fits is written, and reported.
 func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
-		t.Skipf("needs the right to mount a tmpfs: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := tiertest.Tmpfs(t, 0, "size=64k")
 	f := New(dir)
 	free, err := f.Free()
 	must(t, err)
@@ -259,15 +247,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestReadOnlyMount: a real EROFS.
 func TestReadOnlyMount(t *testing.T) {
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY, "size=64k"); err != nil {
-		t.Skipf("needs the right to mount a tmpfs: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := tiertest.Tmpfs(t, unix.MS_RDONLY, "size=64k")
 	f := New(dir)
 	_, err := f.Open("a", disk.Create)
 	_, lerr := f.Lock("lock")
