@@ -31,6 +31,9 @@
 // die in recovery. At the end all faults are over, and within bounded virtual time everything has to
 // resolve: readers see the whole log, retention has done its work, the log closes cleanly.
 //
+// Shrink makes a failing schedule small (shrink.go); FromBytes reads any bytes as one (bytes.go). A Tap
+// gets a run as data instead of text (tap.go), and Leave takes faults or checkers out (without.go).
+//
 // An Explorer uses the same worlds to go through a small scope whole (exhaust.go): every short sequence
 // of operations, every crash point, every image, and a second crash.
 //
@@ -41,12 +44,14 @@
 //	K1          no frontier is ahead of what a sync covered (settle.go)
 //	K9          a call that failed fails its effect, and the log acts on it (lanes.go, readers.go)
 //	K10         a second recovery has nothing to do and keeps the same (check.go)
+//	K11         no open ends below a frontier that is stated on the disk, whatever it did (check.go)
 //	K17         the same calls give clients one history under other configurations (same.go)
 //	K18         the same schedule has the same hash over all events and answers (Result.Hash)
 //	K19         liveness: everything resolves once the faults are over (settle.go)
 //	K20         a clean close leaves nothing open, unfinished or to be recovered (check.go)
 //	K21         marks: rare branches are reached (marks.go)
 //	K22         an independent decoder finds what the device holds (decoder.go)
+//	K23         a call that no log can carry out is refused and changes nothing (misuse.go)
 //	K24         a commit is one write and at most one sync (lanes.go)
 //	K25         without damage no open is refused (lives.go)
 //	sector      no write touches a sector with records that were claimed durable (lanes.go)
