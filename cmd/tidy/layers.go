@@ -30,9 +30,10 @@ var layers = []layer{
 	{dir: "tiers/disk", imports: []string{"core/...", "tiers"}},
 	{dir: "tiers/disk/osfs", imports: []string{"tiers/disk"}, modules: systemCalls},
 	{dir: "tiers/dirbucket", imports: []string{"core/...", "tiers"}},
-	{dir: "tiers/valkey", imports: []string{"core/...", "tiers"}, modules: anyModule},
+	{dir: "tiers/valkey", imports: []string{"core/...", "tiers"}}, // the simulator runs it
+	{dir: "tiers/valkey/client", imports: []string{"core/...", "tiers", "tiers/valkey"}, modules: anyModule},
 	{dir: "tiers/s3", imports: []string{"core/...", "tiers"}, modules: anyModule},
-	{dir: "tiers/tiertest", imports: []string{"core/...", "tiers", "tiers/disk"}},
+	{dir: "tiers/tiertest", imports: []string{"core/...", "tiers", "tiers/disk", "tiers/valkey"}},
 
 	{dir: "", imports: []string{
 		"core/...", "tiers", "tiers/disk", "tiers/disk/osfs", "tiers/dirbucket",
@@ -46,7 +47,7 @@ var layers = []layer{
 	{dir: "model/ideal", imports: []string{"core/...", "model"}},
 	{dir: "model", imports: []string{"core/..."}},
 	{dir: "sim/...", imports: []string{
-		"core/...", "tiers", "tiers/disk", "faultfs/...", "model/...", "sim/...",
+		"core/...", "tiers", "tiers/disk", "tiers/valkey", "faultfs/...", "model/...", "sim/...",
 	}},
 	{dir: "cmd/varve-sim", imports: []string{"..."}, modules: anyModule},
 	{dir: "fuzz/...", imports: []string{"..."}},

@@ -32,6 +32,7 @@ var pureRules = []pureRule{
 	// The executors and the hot store run inside the simulator as well. They may lock, because a
 	// log's readers use them beside its writer, and hand on a context, which bounds a call to a bucket.
 	{dir: "tiers", permit: []string{"context", "sync", "sync/atomic"}, floats: true, vars: true},
+	{dir: "tiers/valkey", floats: true, vars: true},
 	{dir: "tiers/disk", permit: []string{"sync", "sync/atomic"}, floats: true, vars: true},
 }
 
