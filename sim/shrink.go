@@ -14,8 +14,8 @@ import (
 // all of it again until nothing more can be taken away. Each event draws from a seed of its own, so
 // the others do as before. What an event draws matters also for what happens after it, up to the
 // next one, and what a power loss leaves depends on what is there; so where events cannot go, they are
-// tried with another one drawing otherwise, and with one append as large as several. Random faults give way to one that is armed, which
-// explains itself.
+// tried with another one drawing otherwise, with one append as large as several, and on a smaller disk
+// or with smaller segments. Random faults give way to one that is armed, which explains itself.
 //
 // Whatever is tried is a schedule that Expand could have drawn, or Parse accepts, and that the world
 // judges rightly: see legal. The same schedule and the same answers give the same result.
@@ -134,22 +134,33 @@ const (
 	throws   = 128 // other seeds for an event that throws dice
 )
 
-// throwsDice are the events of which one draw decides whether what they do matters: where rot strikes,
-// what a power loss leaves.
-const throwsDice = 1<<Crash | 1<<Doom | 1<<Rot | 1<<WriteBack
+// throwsDice reports whether one draw of an event decides whether what happens matters: where rot
+// strikes, what a power loss leaves. The death that a doom announces draws from a later event, and
+// whatever happens until the end from the last one.
+func (x *shrinker) throwsDice(i int) bool {
+	events := x.best.Events
+	switch events[i].Kind {
+	case Crash, Doom, Rot, WriteBack:
+		return true
+	}
+	return i == len(events)-1 || slices.ContainsFunc(events[:i], func(e Event) bool { return e.Kind == Doom })
+}
 
 // redrawn takes out groups of neighbours, with another seed for the event before them, or for one
-// that throws dice.
+// that throws dice, or with something else that fills what they filled. A long schedule tries that
+// with large groups only.
 func (x *shrinker) redrawn() (any bool) {
-	if len(x.best.Events) > shortMax {
-		return false
+	smallest := 1
+	if n := len(x.best.Events); n > shortMax {
+		smallest = n / 8
 	}
-	for size := len(x.best.Events) / 2; size > 0; size /= 2 {
+	for size := len(x.best.Events) / 2; size >= smallest; size /= 2 {
 		for at := len(x.best.Events) - size; at >= 0; at -= size {
 			sector := int64(x.best.Header.Config[0].SectorBytes) // what a batch fills that is synced alone
 			for _, extra := range [...]int64{0, batchBytes, sector} {
 				any = x.redraw(at, size, extra) || any
 			}
+			any = x.room(at, size) || any
 		}
 	}
 	return any
@@ -162,7 +173,7 @@ func (x *shrinker) redraw(at, size int, extra int64) bool {
 		seeds, kind := uint64(0), x.best.Events[i].Kind
 		switch {
 		case at <= i && i < at+size || at+size > len(x.best.Events):
-		case throwsDice>>kind&1 != 0:
+		case x.throwsDice(i):
 			seeds = throws
 		case i == at-1:
 			seeds = redraws
@@ -184,25 +195,6 @@ func (x *shrinker) redraw(at, size int, extra int64) bool {
 		}
 	}
 	return false
-}
-
-// batchBytes is about what a batch takes besides its payload.
-const batchBytes = 96
-
-// enlarge lets the append before, or else behind a group make up for the bytes of the appends in it,
-// which take some extra bytes each.
-func enlarge(events []Event, at, size int, extra int64) {
-	for _, i := range [...]int{at - 1, at + size} {
-		if i < 0 || i >= len(events) || events[i].Kind != Append {
-			continue
-		}
-		for _, e := range events[at : at+size] {
-			if e.Kind == Append {
-				events[i].A = min(events[i].A+e.A+extra, argMax(Append, 0))
-			}
-		}
-		return
-	}
 }
 
 // pairs takes out two events at once.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"testing"
 
@@ -61,6 +62,39 @@ func TestShrink(t *testing.T) {
 		Shrink(&again, 50_000, func(s *Schedule) bool { return reaches(w, s, x.mark) })
 		if !bytes.Equal(again.AppendText(nil), text) {
 			t.Errorf("%s: another result the second time", x.name)
+		}
+	}
+}
+
+// Schedules that stayed long until what is to be filled could become smaller, or a later event throw
+// other dice.
+func TestShrinkKept(t *testing.T) {
+	w := NewWorld()
+	for _, x := range []struct {
+		file   string
+		mark   func(m *Marks) bool
+		events int // at most; without that: 30, 10, 4
+	}{
+		{"no-room-for-a-footer", func(m *Marks) bool {
+			return m.Disk == faultfs.Set(faultfs.D13Capacity) && m.Core.Has(core.MarkSealFailed)
+		}, 2},
+		{"full-segment", func(m *Marks) bool { return m.Core.Has(core.MarkRollSize) }, 1},
+		{"deaths-in-saves", func(m *Marks) bool {
+			return has(m, MarkSaveCrash) && has(m, MarkPower) && m.Core.Has(core.MarkSuperOneSlot)
+		}, 3},
+	} {
+		text, err := os.ReadFile("testdata/shrink/" + x.file + ".schedule")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Parse(text)
+		if err != nil || !reaches(w, s, x.mark) {
+			t.Errorf("%s: not the run that was kept: %v", x.file, err)
+			continue
+		}
+		before := len(s.Events)
+		if tries := Shrink(s, 50_000, func(s *Schedule) bool { return reaches(w, s, x.mark) }); len(s.Events) > x.events || tries == 50_000 {
+			t.Errorf("%s: %d events of %d after %d tries, want %d\n%s", x.file, len(s.Events), before, tries, x.events, s.AppendText(nil))
 		}
 	}
 }
