@@ -69,6 +69,14 @@ type Condition struct {
 	Tag    string // the object with the key has this tag; else ErrPrecondition, without object ErrNotFound
 }
 
+// Check reports a condition that no object can meet. The error is an ErrInvalid.
+func (c Condition) Check() error {
+	if c.Absent && c.Tag != "" {
+		return fmt.Errorf("%w: a condition wants the object absent and tagged %.80q: ask for one", ErrInvalid, c.Tag)
+	}
+	return nil
+}
+
 // Object describes an object. Tag identifies its content: it differs where the content differs, and
 // may be equal for an object that was replaced by equal bytes.
 type Object struct {
