@@ -24,7 +24,8 @@ var (
 var layers = []layer{
 	{dir: "core/segment"},
 	{dir: "core/manifest", imports: []string{"core/segment"}},
-	{dir: "core", imports: []string{"core/segment", "core/manifest"}},
+	{dir: "core/warmentry", imports: []string{"core/segment"}},
+	{dir: "core", imports: []string{"core/segment", "core/manifest", "core/warmentry"}},
 
 	{dir: "tiers", imports: []string{"core/..."}},
 	{dir: "tiers/disk", imports: []string{"core/...", "tiers"}},

@@ -83,13 +83,10 @@ func crcBytes(crc uint32, b *LogID) uint32 {
 // PayloadCRC is the checksum of a payload: CRC32C from 0.
 func PayloadCRC(payload []byte) uint32 { return crc32.Update(0, castagnoli, payload) }
 
-// PutBatchHeader encodes placement and identity into dst[:BatchHeaderBytes] and returns the CRC of
-// the placement header, which is the next batch's chain.
-func PutBatchHeader(dst []byte, p *Placement, i *Identity, placementSeed, identitySeed uint32) (placementCRC uint32) {
+// PutIdentity encodes an identity header into dst[:IdentityBytes] and returns its CRC.
+func PutIdentity(dst []byte, i *Identity, identitySeed uint32) (identityCRC uint32) {
 	le := binary.LittleEndian
-	dst = dst[:BatchHeaderBytes:BatchHeaderBytes]
-
-	d := dst[PlacementBytes:]
+	d := dst[:IdentityBytes:IdentityBytes]
 	le.PutUint32(d[0:], i.PayloadBytes)
 	d[4] = i.Kind
 	d[5] = 0
@@ -104,9 +101,18 @@ func PutBatchHeader(dst []byte, p *Placement, i *Identity, placementSeed, identi
 	le.PutUint32(d[56:], uint32(i.Sequence))
 	le.PutUint32(d[60:], i.PayloadCRC)
 	le.PutUint32(d[64:], 0)
-	identityCRC := crc32.Update(identitySeed, castagnoli, d[:68])
+	identityCRC = crc32.Update(identitySeed, castagnoli, d[:68])
 	le.PutUint32(d[68:], identityCRC)
+	return identityCRC
+}
 
+// PutBatchHeader encodes placement and identity into dst[:BatchHeaderBytes] and returns the CRC of
+// the placement header, which is the next batch's chain.
+func PutBatchHeader(dst []byte, p *Placement, i *Identity, placementSeed, identitySeed uint32) (placementCRC uint32) {
+	le := binary.LittleEndian
+	dst = dst[:BatchHeaderBytes:BatchHeaderBytes]
+
+	identityCRC := PutIdentity(dst[PlacementBytes:], i, identitySeed)
 	le.PutUint32(dst[0:], batchMagic)
 	le.PutUint32(dst[4:], p.Chain)
 	le.PutUint64(dst[8:], uint64(p.ID))
@@ -149,6 +155,29 @@ func DecodeBatchHeader(p *Placement, i *Identity, src []byte, placementSeed, ide
 	p.Frontier = Offset(le.Uint64(src[24:]))
 
 	s := src[PlacementBytes:]
+	identityCRC := i.decode(s)
+
+	ok = identityCRC == le.Uint32(src[32:]) &&
+		placementCRC == crc32.Update(placementSeed, castagnoli, src[:36]) &&
+		i.verifies(s, identitySeed) && p.Commit >= 1 && 0 <= p.Frontier && p.Frontier <= i.Base
+	return placementCRC, ok
+}
+
+// DecodeIdentity decodes what PutIdentity made. It is ok only if checksum, zeros and bounds hold;
+// without ok the identity is what was found, for a message, and must not be used.
+func DecodeIdentity(i *Identity, src []byte, identitySeed uint32) (ok bool) {
+	if len(src) < IdentityBytes {
+		*i = Identity{}
+		return false
+	}
+	i.decode(src)
+	return i.verifies(src, identitySeed)
+}
+
+// decode reads the fields and returns the CRC that stands beside them.
+func (i *Identity) decode(s []byte) (identityCRC uint32) {
+	le := binary.LittleEndian
+	s = s[:IdentityBytes:IdentityBytes]
 	i.PayloadBytes = le.Uint32(s[0:])
 	i.Kind = s[4]
 	i.ProducerEpoch = int16(le.Uint16(s[6:]))
@@ -161,14 +190,14 @@ func DecodeBatchHeader(p *Placement, i *Identity, src []byte, placementSeed, ide
 	i.ProducerID = int64(le.Uint64(s[48:]))
 	i.Sequence = int32(le.Uint32(s[56:]))
 	i.PayloadCRC = le.Uint32(s[60:])
-	identityCRC := le.Uint32(s[68:])
+	return le.Uint32(s[68:])
+}
 
-	ok = identityCRC == le.Uint32(src[32:]) &&
-		placementCRC == crc32.Update(placementSeed, castagnoli, src[:36]) &&
-		identityCRC == crc32.Update(identitySeed, castagnoli, s[:68]) &&
-		s[5] == 0 && le.Uint32(s[64:]) == 0 &&
-		i.sane() && p.Commit >= 1 && 0 <= p.Frontier && p.Frontier <= i.Base
-	return placementCRC, ok
+// verifies reports whether the bytes that i was decoded from can be those of an identity header.
+func (i *Identity) verifies(s []byte, identitySeed uint32) bool {
+	le := binary.LittleEndian
+	return le.Uint32(s[68:]) == crc32.Update(identitySeed, castagnoli, s[:68]) &&
+		s[5] == 0 && le.Uint32(s[64:]) == 0 && i.sane()
 }
 
 // sane reports whether an identity could have been written by this format's writers.

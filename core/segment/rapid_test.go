@@ -134,7 +134,7 @@ func TestRapidSuper(t *testing.T) {
 		if !reflect.DeepEqual(got, s) {
 			t.Fatalf("%+v became %+v", s, got)
 		}
-		b[rapid.IntRange(0, superFixedBytes+superEntryBytes*len(s.Lineage)+superCRCBytes-1).Draw(t, "byte")] ^= rapid.ByteRange(1, 255).Draw(t, "flip")
+		b[rapid.IntRange(0, superFixedBytes+LineageBytes*len(s.Lineage)+superCRCBytes-1).Draw(t, "byte")] ^= rapid.ByteRange(1, 255).Draw(t, "flip")
 		if ReadSuper(b, &got) == nil {
 			t.Fatal("a byte is wrong and it verifies")
 		}

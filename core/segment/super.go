@@ -38,11 +38,10 @@ const SuperBytesMax = 1 << 20
 const (
 	superMagic       = "VARVESUP"
 	superFixedBytes  = 128 // before the lineage
-	superEntryBytes  = 12
 	superCRCBytes    = 4
 	superFlagClean   = 1
 	superFlagDone    = 2
-	superLineageMax  = (SuperBytesMax - superFixedBytes - superCRCBytes) / superEntryBytes
+	superLineageMax  = (SuperBytesMax - superFixedBytes - superCRCBytes) / LineageBytes
 	superReservedPos = 112
 )
 
@@ -79,7 +78,7 @@ func AppendSuper(dst []byte, s *Superblock) ([]byte, error) {
 		return dst, fmt.Errorf("segment: superblock: lineage of %d epochs, at most %d fit", len(s.Lineage), superLineageMax)
 	}
 	check(validSector(s.SectorBytes), "sector size of a superblock")
-	used := superFixedBytes + superEntryBytes*len(s.Lineage) + superCRCBytes
+	used := superFixedBytes + LineageBytes*len(s.Lineage) + superCRCBytes
 	padded := (used + SuperBytesMin - 1) / SuperBytesMin * SuperBytesMin
 	at := len(dst)
 	dst = slices.Grow(dst, padded)[:at+padded]
@@ -110,13 +109,8 @@ func AppendSuper(dst []byte, s *Superblock) ([]byte, error) {
 	le.PutUint64(b[96:], uint64(s.Created))
 	le.PutUint32(b[104:], s.SectorBytes)
 	le.PutUint32(b[108:], uint32(len(s.Lineage)))
-	e := b[superFixedBytes:]
-	for i := range s.Lineage {
-		le.PutUint32(e[0:], s.Lineage[i].Epoch)
-		le.PutUint64(e[4:], uint64(s.Lineage[i].First))
-		e = e[superEntryBytes:]
-	}
-	le.PutUint32(e, crc32.Update(0, castagnoli, b[:used-superCRCBytes]))
+	PutLineage(b[superFixedBytes:], s.Lineage)
+	le.PutUint32(b[used-superCRCBytes:], crc32.Update(0, castagnoli, b[:used-superCRCBytes]))
 	check(superSane(b[:used]) == nil, "superblock that ReadSuper would refuse")
 	return dst, nil
 }
@@ -137,10 +131,7 @@ func ReadSuper(src []byte, s *Superblock) error {
 	if err := superSane(b); err != nil {
 		return err
 	}
-	lineage := s.Lineage[:0]
-	for e := b[superFixedBytes : used-superCRCBytes]; len(e) > 0; e = e[superEntryBytes:] {
-		lineage = append(lineage, Lineage{Epoch: le.Uint32(e), First: Offset(le.Uint64(e[4:]))})
-	}
+	lineage := AppendLineage(s.Lineage[:0], b[superFixedBytes:used-superCRCBytes])
 	*s = Superblock{
 		Sequence: le.Uint64(b[32:]), LogID: LogID(b[16:32]),
 		Epoch: le.Uint32(b[48:]), Nonce: le.Uint64(b[40:]),
@@ -207,9 +198,9 @@ func superSane(b []byte) error {
 	if n := le.Uint32(b[104:]); !validSector(n) {
 		return bad(104, "a sector size, a power of two in 512..4096", n)
 	}
-	want := (len(b) - superFixedBytes - superCRCBytes) / superEntryBytes
+	want := (len(b) - superFixedBytes - superCRCBytes) / LineageBytes
 	if n := le.Uint32(b[108:]); int64(n) != int64(want) ||
-		len(b) != superFixedBytes+superEntryBytes*want+superCRCBytes {
+		len(b) != superFixedBytes+LineageBytes*want+superCRCBytes {
 		return bad(108, fmt.Sprintf("a lineage that fills the length of %d bytes", len(b)), fmt.Sprintf("%d entries", n))
 	}
 	for pos := superReservedPos; pos < superFixedBytes; pos++ {
@@ -217,17 +208,8 @@ func superSane(b []byte) error {
 			return bad(int64(pos), "a reserved zero", b[pos])
 		}
 	}
-	var epoch Epoch
-	first := Offset(-1)
-	for pos := superFixedBytes; pos < len(b)-superCRCBytes; pos += superEntryBytes {
-		e, f := le.Uint32(b[pos:]), Offset(le.Uint64(b[pos+4:]))
-		if e <= epoch && pos > superFixedBytes {
-			return bad(int64(pos), fmt.Sprintf("a lineage epoch above %d", epoch), e)
-		}
-		if f < 0 || f < first {
-			return bad(int64(pos)+4, fmt.Sprintf("a lineage offset of %d or more", max(first, 0)), f)
-		}
-		epoch, first = e, f
+	if pos, expected, found := CheckLineage(b[superFixedBytes : len(b)-superCRCBytes]); expected != "" {
+		return bad(superFixedBytes+int64(pos), expected, found)
 	}
 	return nil
 }
