@@ -22,6 +22,7 @@ func TestSplit(t *testing.T) {
 	m.Segments[7] = Segment{Base: 70, End: 80, Epoch: 9, State: Lost}
 	m.Segments = slices.Insert(m.Segments, 4, dead)
 	m.Segments = slices.Insert(m.Segments, 6, started)
+	m.Segments[1].MinTime, m.Segments[1].MaxTime, m.Segments[1].AppendTime = -7, goldenTime+9000, goldenTime+8000
 	before := slices.Clone(m.Segments)
 	text, ok := Split(m, SegmentsMax, 5, &page, []byte("x"))
 	if !ok || text[0] != 'x' || len(page.Segments) != 501 || len(m.Segments) != 502 || m.Exported() != 10010 {
@@ -31,7 +32,7 @@ func TestSplit(t *testing.T) {
 		t.Errorf("left %+v", m.Segments[:3])
 	}
 	if got := m.Pages[0]; got.Base != 0 || got.End != 5010 || got.Number != 5 || got.Count != 501 ||
-		got.MinTime != 0 || got.MaxTime != goldenTime+501 || got.AppendTime != goldenTime+502 {
+		got.MinTime != -7 || got.MaxTime != goldenTime+9000 || got.AppendTime != goldenTime+8000 {
 		t.Errorf("page %+v", got)
 	}
 	if err := m.Verify(); err != nil {

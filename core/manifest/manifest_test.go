@@ -81,9 +81,17 @@ func TestVerify(t *testing.T) {
 		{11, "segments[2].attempt", "8", func(m *Manifest) { m.Segments[2].Attempt = 8 }},
 		{11, "segments[2].base", "1000", func(m *Manifest) { m.Segments[2].Base = 1000 }},
 		{12, "segments[3].attempt", "9", func(m *Manifest) { m.Segments[3].Attempt = 9 }},
+		{12, "segments[3].attempt", "7", func(m *Manifest) { m.Segments[3].Attempt = 7 }},
+		{11, "segments[2].end", "1002", func(m *Manifest) {
+			m.Start, m.DeletedTo, m.Pages = 1003, 1003, nil
+			m.Segments[2].Base, m.Segments[2].End, m.Segments[1] = 1000, 1002, m.Segments[2]
+			m.Segments[1].Base, m.Segments[1].End = 1000, 1004
+			m.Segments[2].Attempt, m.Segments[3].Attempt = 11, 12
+		}},
 		{12, "segments[3].end", "4611686018427387904", func(m *Manifest) { m.Segments[3].End = 1 << 62 }},
 		{15, "pages[0].base", "1", func(m *Manifest) { m.Pages[0].Base = 1 }},
 		{15, "pages[0].end", "1000", func(m *Manifest) { m.Start, m.DeletedTo = 1000, 1000 }},
+		{15, "pages[0].end", "0", func(m *Manifest) { m.Pages[0].End = 0 }},
 		{15, "pages[0].number", "0", func(m *Manifest) { m.Pages[0].Number = 0 }},
 		{15, "pages[0].count", "0", func(m *Manifest) { m.Pages[0].Count = 0 }},
 		{15, "pages[0].count", "1001", func(m *Manifest) { m.Pages[0].Count = 1001 }},
@@ -162,6 +170,8 @@ func TestRefused(t *testing.T) {
 		{`"epoch":3,"nonce"`, `"epoch":-3,"nonce"`, 2, "epoch", "-3"},
 		{`"sequence":9007199254740993`, `"sequence":9e15`, 2, "sequence", "e15"},
 		{`"sequence":9007199254740993`, `"sequence":18446744073709551616`, 2, "sequence", "18446744073709551616"},
+		{`"sequence":9007199254740993`, `"sequence":18446744073709551619`, 2, "sequence", "18446744073709551619"},
+		{`"nonce":"1122334455667788"`, `"nonce":"1122"`, 2, "nonce", "1122"},
 		{`"nonce":"1122334455667788"`, `"nonce":"112233445566778G"`, 2, "nonce", "G"},
 		{`"nonce":"1122334455667788"`, `"nonce":"112233445566778A"`, 2, "nonce", "A"},
 		{`"start":100`, `"begin":100`, 3, "start", "begin"},
