@@ -16,9 +16,11 @@ const (
 	NameBytesMax = 255     // of what stands between two slashes of a key
 )
 
-// Errors of a bucket. All but ErrThrottled and ErrCorrupt promise that the call had no effect and
-// will have none. Every other error, ErrThrottled too, leaves the effect of a call that changes
-// something unknown: it may have happened, it may still happen later.
+// Errors of a bucket. All but ErrPrecondition, ErrThrottled and ErrCorrupt promise that the call had
+// no effect and will have none. Every other error leaves the effect of a call that changes something
+// unknown: it may have happened, it may still happen later. ErrPrecondition says what the bucket holds,
+// and that may be the work of this very call, where something on the way sent it twice: look before
+// you conclude that it was somebody else's.
 var (
 	ErrNotFound     = errors.New("no such object")
 	ErrNoUpload     = errors.New("no such upload") // never begun, finished or aborted
