@@ -64,10 +64,21 @@ const (
 	bytesMax      = 1 << 40
 )
 
-// Validate names the first key whose value cannot work.
+// ConfigError says which key cannot have the value that it has.
+type ConfigError struct {
+	Key   string // as in a configuration file
+	Value any
+	Want  string
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("core: config %s = %v: want %s", e.Key, e.Value, e.Want)
+}
+
+// Validate names the first key whose value cannot work. The error is a *ConfigError.
 func (c *Config) Validate() error {
 	bad := func(key string, value any, want string) error {
-		return fmt.Errorf("core: config %s = %v: want %s", key, value, want)
+		return &ConfigError{Key: key, Value: value, Want: want}
 	}
 	limit := func(v int64) bool { return v == Unlimited || v > 0 }
 	switch {
