@@ -19,7 +19,6 @@ const closeTimeout = 30 * time.Second
 
 type appendCommand struct {
 	Dir        string `required:"" placeholder:"D" help:"Directory of the log; an absent or empty one becomes a new log."`
-	Create     bool   `env:"VARVE_CREATE" help:"Make a new log where there is none. Without tiers that is what happens anyway."`
 	ReportAcks bool   `help:"Print a JSON line for each acked record: offset, epoch, CRC32C of its value."`
 
 	Count   int64 `placeholder:"N" help:"Append N generated records instead of lines."`
@@ -27,6 +26,7 @@ type appendCommand struct {
 	Writers int   `placeholder:"W" default:"1" help:"Concurrent writers of generated records."`
 	Batch   int   `placeholder:"K" default:"1" help:"Generated records in one batch."`
 
+	configFlag
 	settings
 }
 
@@ -67,6 +67,9 @@ func validateLoad(count int64, size, writers, batch int, maxBatch int64) error {
 
 // Run appends.
 func (c *appendCommand) Run(ctx context.Context, s *streams) (err error) {
+	if err := c.served(); err != nil {
+		return err
+	}
 	o := c.options()
 	l, err := varve.Open(ctx, c.Dir, o)
 	if err != nil {

@@ -26,6 +26,7 @@ type benchCommand struct {
 	JSON    bool          `name:"json" help:"Print JSON."`
 	warmUp  time.Duration `kong:"-"`
 
+	configFlag
 	settings
 }
 
@@ -66,6 +67,9 @@ const (
 
 // Run measures.
 func (c *benchCommand) Run(ctx context.Context, s *streams) error {
+	if err := c.served(); err != nil {
+		return err
+	}
 	switch err := os.Mkdir(c.Dir, 0o755); {
 	case err == nil:
 		defer os.Remove(c.Dir) //nolint:errcheck // only if it is empty

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -223,36 +222,48 @@ func TestCF1EverySettingWithEveryValue(t *testing.T) {
 		"VARVE_VERIFY_ALL_ON_OPEN":       "true 0",
 		"VARVE_REPAIR_CHECKSUM_TAIL":     "true 0",
 		"VARVE_ALLOW_DAMAGED":            "true 0",
+		"VARVE_ACCEPT_LOSS":              "true 0",
+		"VARVE_CREATE":                   "true 0",
+
+		"VARVE_WARM_ENDPOINTS":                  "",
+		"VARVE_WARM_WAIT_REPLICAS":              "0 10",
+		"VARVE_WARM_WAIT_TIMEOUT_MS":            "10",
+		"VARVE_WARM_ON_WAIT_TIMEOUT":            "",
+		"VARVE_WARM_MAX_CACHED_CLOSED_SEGMENTS": "0 10",
+		"VARVE_WARM_MAX_BYTES":                  "-1 10",
+		"VARVE_COLD_URL":                        "",
+		"VARVE_COLD_ENDPOINT":                   "",
+		"VARVE_COLD_REGION":                     "",
+		"VARVE_COLD_PART_BYTES":                 "",
+		"VARVE_COLD_MAX_UPLOAD_AGE":             "-1",
+		"VARVE_COLD_MERGE_BELOW_BYTES":          "0 10",
 	}
-	for f := range reflect.TypeFor[settings]().Fields() {
-		env := f.Tag.Get("env")
-		accepted, known := meaning[env]
+	for i := range table {
+		k := &table[i]
+		accepted, known := meaning[k.env]
 		if !known {
-			t.Errorf("%s is new: say here which values it takes", env)
+			t.Errorf("%s is new: say here which values it takes", k.env)
 		}
 		for _, value := range []string{"", "0", "-1", "0s", "10", "10GB", "1e9", "true"} {
-			t.Run(env+"="+value, func(t *testing.T) {
-				setting(t, dir, &f, value, strings.Contains(" "+accepted+" ", " "+value+" "))
+			t.Run(k.env+"="+value, func(t *testing.T) {
+				setting(t, dir, k, value, strings.Contains(" "+accepted+" ", " "+value+" "))
 			})
 		}
 	}
 }
 
 // setting runs append with one setting, from the environment and as a flag.
-func setting(t *testing.T, dir string, f *reflect.StructField, value string, accepted bool) {
-	env, flag := f.Tag.Get("env"), f.Tag.Get("name")
-	key := strings.ToLower(strings.TrimPrefix(env, "VARVE_"))
-	if flag == "" {
-		flag = strings.ReplaceAll(key, "_", "-")
-	}
-	for _, args := range [][]string{nil, {"--" + flag + "=" + value}} {
+func setting(t *testing.T, dir string, k *key, value string, accepted bool) {
+	plain := strings.NewReplacer("-", "_", ".", "_")
+	key := plain.Replace(k.name)
+	for _, args := range [][]string{nil, {"--" + k.flag + "=" + value}} {
 		if args == nil {
-			t.Setenv(env, value)
+			t.Setenv(k.env, value)
 		}
 		before := content(t, dir)
 		r := varveRun(t, "", append([]string{"log", "append", "--dir", dir}, args...)...)
-		t.Setenv(env, "")
-		if err := os.Unsetenv(env); err != nil {
+		t.Setenv(k.env, "")
+		if err := os.Unsetenv(k.env); err != nil {
 			t.Fatal(err)
 		}
 		switch refused := r.code == exitUsage; {
@@ -260,8 +271,8 @@ func setting(t *testing.T, dir string, f *reflect.StructField, value string, acc
 		case accepted == refused:
 			t.Errorf("%v: refused %v: %s", args, refused, r.err)
 		case refused:
-			text := strings.ToLower(strings.ReplaceAll(r.err, "-", "_"))
-			if !strings.Contains(text, strings.TrimSuffix(key, "_mode")) || !strings.Contains(text, strings.ToLower(strings.ReplaceAll(value, "-", "_"))) {
+			text := strings.ToLower(plain.Replace(r.err))
+			if !strings.Contains(text, strings.TrimSuffix(key, "_mode")) || !strings.Contains(text, strings.ToLower(plain.Replace(value))) {
 				t.Errorf("%v: neither key nor value in %q", args, r.err)
 			}
 			if content(t, dir) != before {

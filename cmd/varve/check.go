@@ -18,10 +18,15 @@ type checkCommand struct {
 	Deep      bool   `help:"Verify every byte, also where a footer vouches for a file."`
 	Generated bool   `help:"Verify that every record is a generated one, as log append --count makes them."`
 	JSON      bool   `name:"json" help:"Print JSON."`
+
+	tierFlags
 }
 
 // Run prints the recovery plan.
 func (c *checkCommand) Run(ctx context.Context, s *streams) error {
+	if err := c.served(); err != nil {
+		return err
+	}
 	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{Deep: c.Deep})
 	if err != nil {
 		return err

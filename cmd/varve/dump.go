@@ -22,6 +22,8 @@ import (
 type dumpCommand struct {
 	Dir     string `required:"" placeholder:"D" help:"Directory of the log."`
 	Segment string `placeholder:"NAME" help:"Print the batches of this segment file."`
+
+	configFlag // checked; the files of the directory are the same with any
 }
 
 // Validate checks the name.

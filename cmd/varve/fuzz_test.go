@@ -156,3 +156,37 @@ func same(t *testing.T, what string, want []byte, text, base *string) {
 		t.Fatalf("%s %q became %q", what, want, got)
 	}
 }
+
+// FuzzConfigFile: a file of settings is understood, and then each value comes back as the text of its
+// key, or refused with a sentence that names it; an error names a line of the file.
+func FuzzConfigFile(f *testing.F) {
+	f.Add([]byte(allKeys))
+	for _, text := range []string{
+		"", "---\n", "segment_bytes: 1\n", "warm: {endpoints: [a:1]}", "a: &x [*x]", "- - -", "? {a: b}\n: c", "create: !!bool yes", "cold: !!str {}", "\xef\xbb\xbfcreate: true",
+		"cold: {url: \"file:///a\\x00b\"}", "create: true\n...\n%YAML 1.2\n---\n",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := parseConfig("FILE", b)
+		if err != nil {
+			var bad *fileError
+			switch {
+			case !strings.Contains(err.Error(), "FILE"):
+				t.Fatalf("refused without the file: %v", err)
+			case errors.As(err, &bad) && (bad.line < 1 || bad.line > 1+len(b)):
+				t.Fatalf("line %d of %d bytes: %v", bad.line, len(b), err)
+			}
+			return
+		}
+		s := defaults()
+		for name, v := range c.values {
+			if err := keyNamed(name).set(s, v.text); err != nil {
+				t.Fatalf("%s = %q: %v", name, v.text, err)
+			}
+		}
+		if err := s.Validate(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -36,6 +36,9 @@ type commands struct {
 		Repair repairCommand `cmd:"" help:"Print how a log could be repaired, and do it with --apply."`
 		Bench  benchCommand  `cmd:"" help:"Measure appends against the raw speed of the disk."`
 	} `cmd:"" help:"Work with a log in a directory."`
+	Config struct {
+		Explain explainCommand `cmd:"" help:"Print what a configuration promises, risks and needs."`
+	} `cmd:"" help:"Look at a configuration."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -62,9 +65,10 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	s := &streams{in: in, out: bufio.NewWriterSize(out, 64<<10), err: errOut}
 	var c commands
 	code, exited := exitOK, false
+	from := &origins{}
 	parser, err := kong.New(&c, kong.Name("varve"), kong.Description("A durable append-only log."), kong.UsageOnError(),
 		kong.Writers(out, errOut), kong.Exit(func(n int) { code, exited = n, true }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(s, from), kong.Resolvers(from), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		panic(err) // the command table itself is wrong
 	}
@@ -72,10 +76,13 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if exited { // --help
 		return code
 	}
+	if from.err != nil {
+		err = from.err // whatever else there is to say comes from not knowing the file
+	}
 	if err == nil && slices.ContainsFunc(k.Flags(), func(f *kong.Flag) bool { return f.Name == "dir" && f.Target.String() == "" }) {
 		err = errors.New("--dir is empty: want the directory of a log") // and not the one that we are in
 	}
-	if err != nil {
+	if err = explained(err, from.source); err != nil {
 		s.note("varve: %s; run: varve --help", strings.ReplaceAll(err.Error(), "core: ", ""))
 		return exitUsage
 	}

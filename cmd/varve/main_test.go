@@ -143,21 +143,21 @@ func TestReadmeListsTheSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	readme := string(b)
-	settings := reflect.TypeFor[settings]()
-	for i := range settings.NumField() {
-		f := settings.Field(i)
-		key := strings.ToLower(strings.TrimPrefix(f.Tag.Get("env"), "VARVE_"))
+	for i := range table {
+		k := &table[i]
 		row := ""
 		for line := range strings.Lines(readme) {
-			if strings.HasPrefix(line, "| `") && strings.Contains(line, "`"+key+"`") {
+			if cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |"); ok && strings.Contains(cell, "`"+k.name+"`") {
 				row = line
 			}
 		}
-		if value := f.Tag.Get("default"); row == "" || value != "-1" && !strings.Contains(row, value) {
-			t.Errorf("README.md: no row for %s with default %s: %q", key, value, row)
+		if row == "" || k.defaultValue != "-1" && !strings.Contains(row, k.defaultValue) {
+			t.Errorf("README.md: no row for %s with default %s: %q", k.name, k.defaultValue, row)
 		}
-		if _, ok := reflect.TypeFor[varve.Options]().FieldByName(f.Name); !ok && f.Name != "FsyncMode" && f.Name != "Preallocate" {
-			t.Errorf("no option %s", f.Name)
+		name := reflect.TypeFor[settings]().FieldByIndex(k.field).Name
+		_, ok := reflect.TypeFor[varve.Options]().FieldByName(name)
+		if other := strings.Contains(row, "`"+name+"`"); ok != other && name != "FsyncMode" && name != "Preallocate" {
+			t.Errorf("README.md: %s is an option: %v; in its row: %v", name, ok, other)
 		}
 	}
 }

@@ -19,6 +19,8 @@ type readCommand struct {
 	Max    int64  `placeholder:"N" default:"-1" help:"At most so many records; -1: all."`
 	Follow bool   `help:"Wait for more."`
 	JSON   bool   `name:"json" help:"Print JSON lines: offset, epoch, time, key, value, headers."`
+
+	tierFlags
 }
 
 // Validate checks ranges.
@@ -29,7 +31,7 @@ func (c *readCommand) Validate() error {
 	case c.Max < -1:
 		return fmt.Errorf("--max %d: want 0 or more, or -1 for all", c.Max)
 	}
-	return nil
+	return c.tierFlags.Validate()
 }
 
 // followPause is how often a follower looks again. It reads files only, so it has to look.
@@ -37,6 +39,9 @@ const followPause = 250 * time.Millisecond
 
 // Run reads. Damage ends it after the good part before it.
 func (c *readCommand) Run(ctx context.Context, s *streams) error {
+	if err := c.served(); err != nil {
+		return err
+	}
 	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{})
 	if err != nil {
 		return err

@@ -13,10 +13,15 @@ type repairCommand struct {
 	Dir          string `required:"" placeholder:"D" help:"Directory of the log."`
 	Apply        bool   `help:"Do it. Without it, the plan is printed and nothing is written."`
 	ChecksumTail bool   `help:"Give up a last batch whose payload checksum is wrong."`
+
+	tierFlags
 }
 
 // Run prints the plan and, if asked, carries it out.
 func (c *repairCommand) Run(ctx context.Context, s *streams) error {
+	if err := c.served(); err != nil { // another tier may hold what a repair would give up
+		return err
+	}
 	o := varve.Options{RepairChecksumTail: c.ChecksumTail, MinFreeBytes: -1}
 	p, err := varve.PlanRepair(ctx, c.Dir, o)
 	if err != nil {

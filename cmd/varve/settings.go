@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"varve"
+	"varve/core"
 )
 
-// settings are the numbers of a log, each as a flag and as an environment variable. This struct is
-// the one table of them; a test compares it with the README's.
+// settings are the keys of a configuration: in a file, as an environment variable and as a flag. This
+// struct is the one table of them (table.go reads it); a test compares it with the README's.
 type settings struct {
-	FsyncMode     fsyncMode `name:"fsync" env:"VARVE_FSYNC_MODE" default:"on_commit" placeholder:"MODE" help:"When an append is acked: on_commit (default), periodic or none."`
+	FsyncMode     fsyncMode `name:"fsync" aliases:"fsync-mode" env:"VARVE_FSYNC_MODE" default:"on_commit" placeholder:"MODE" help:"When an append is acked: on_commit (default), periodic or none."`
 	FsyncInterval int       `name:"fsync-interval-ms" env:"VARVE_FSYNC_INTERVAL_MS" default:"250" help:"Milliseconds between syncs under periodic."`
 
 	SegmentBytes      byteSize `env:"VARVE_SEGMENT_BYTES" default:"268435456" help:"A segment file rolls at this size."`
@@ -33,6 +34,10 @@ type settings struct {
 	VerifyAllOnOpen    bool `env:"VARVE_VERIFY_ALL_ON_OPEN" default:"false" help:"Verify every batch at open."`
 	RepairChecksumTail bool `env:"VARVE_REPAIR_CHECKSUM_TAIL" default:"false" help:"Treat a last batch with a wrong payload checksum as torn."`
 	AllowDamaged       bool `env:"VARVE_ALLOW_DAMAGED" default:"false" help:"Open in spite of damage and serve everything else."`
+	AcceptLoss         bool `env:"VARVE_ACCEPT_LOSS" default:"false" help:"Open without what no tier has any more, and report it. Without tiers it changes nothing."`
+	Create             bool `env:"VARVE_CREATE" default:"false" help:"Make a new log where there is none. Without tiers that is what happens anyway."`
+
+	tierSettings
 }
 
 // options translates settings; values that cannot work are the library's to refuse, by key.
@@ -53,24 +58,39 @@ func (s *settings) options() varve.Options {
 	return o
 }
 
-// Validate refuses what the library would take for "not set". kong calls it after parsing.
+// Validate refuses what the library would take for "not set", and combinations that cannot work. The
+// error is a *core.ConfigError.
 func (s *settings) Validate() error {
 	switch {
-	case s.FsyncInterval < 1:
-		return fmt.Errorf("fsync_interval_ms = %d: want at least 1", s.FsyncInterval)
+	case s.FsyncInterval < 1 || int64(s.FsyncInterval) > fsyncIntervalMax:
+		return unfit("fsync_interval_ms", s.FsyncInterval, "1 ms to 36 years")
 	case s.SegmentBytes == 0:
-		return fmt.Errorf("segment_bytes = 0: want two sectors up to 1 TiB")
+		return unfit("segment_bytes", 0, "two sectors up to 1 TiB")
 	case s.IndexSpacingBytes == 0:
-		return fmt.Errorf("index_spacing_bytes = 0: want 1 byte to 1 GiB")
+		return unfit("index_spacing_bytes", 0, "1 byte to 1 GiB")
 	case s.MaxBatchBytes == 0:
-		return fmt.Errorf("max_batch_bytes = 0: want 1 byte to 1 GiB")
+		return unfit("max_batch_bytes", 0, "1 byte to 1 GiB")
 	case s.PendingBytes < s.MaxBatchBytes:
-		return fmt.Errorf("pending_bytes = %d: want at least max_batch_bytes (%d)", s.PendingBytes, s.MaxBatchBytes)
+		return unfit("pending_bytes", int64(s.PendingBytes), fmt.Sprintf("at least max_batch_bytes (%d)", s.MaxBatchBytes))
 	case s.RetentionCheckInterval <= 0:
-		return fmt.Errorf("retention_check_interval = %v: want above 0", s.RetentionCheckInterval)
+		return unfit("retention_check_interval", s.RetentionCheckInterval, "above 0")
 	}
 	o := s.options()
-	return o.Validate()
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if err := s.tierSettings.Validate(); err != nil {
+		return err
+	}
+	return s.fits(int64(s.SegmentBytes))
+}
+
+// fsyncIntervalMax is the library's limit, in milliseconds.
+const fsyncIntervalMax = 1 << 60 / int64(time.Millisecond)
+
+// unfit is the error of a key that cannot have the value that it has.
+func unfit(key string, value any, want string) error {
+	return &core.ConfigError{Key: key, Value: value, Want: want}
 }
 
 // fsyncMode is a mode as the configuration spells it.

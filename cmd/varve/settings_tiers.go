@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"varve"
+	"varve/tiers"
+)
+
+// tierSettings are the keys of the tiers beyond the local disk: sections warm and cold of a file.
+type tierSettings struct {
+	WarmEndpoints               []string  `name:"warm-endpoints" env:"VARVE_WARM_ENDPOINTS" placeholder:"HOST:PORT" help:"Valkey servers that mirror the tail of the log; none: no warm tier."`
+	WarmWaitReplicas            int       `name:"warm-wait-replicas" env:"VARVE_WARM_WAIT_REPLICAS" default:"1" help:"So many Valkey replicas confirm an append before it is acked."`
+	WarmWaitTimeout             int       `name:"warm-wait-timeout-ms" env:"VARVE_WARM_WAIT_TIMEOUT_MS" default:"100" help:"Milliseconds to wait for them."`
+	WarmOnWaitTimeout           string    `name:"warm-on-wait-timeout" env:"VARVE_WARM_ON_WAIT_TIMEOUT" default:"fail" placeholder:"fail|ack" help:"What becomes of the append then."`
+	WarmMaxCachedClosedSegments int       `name:"warm-max-cached-closed-segments" env:"VARVE_WARM_MAX_CACHED_CLOSED_SEGMENTS" default:"5" help:"Closed segments that stay in Valkey."`
+	WarmMaxBytes                byteLimit `name:"warm-max-bytes" env:"VARVE_WARM_MAX_BYTES" default:"-1" help:"And at most so many bytes of the log; -1: no limit of its own."`
+
+	ColdURL             string   `name:"cold-url" env:"VARVE_COLD_URL" placeholder:"URL" help:"Where sealed segments are kept: s3://bucket/prefix or file:///dir; none: no cold tier."`
+	ColdEndpoint        string   `name:"cold-endpoint" env:"VARVE_COLD_ENDPOINT" placeholder:"URL" help:"Address of an S3 server other than Amazon's."`
+	ColdRegion          string   `name:"cold-region" env:"VARVE_COLD_REGION" placeholder:"NAME" help:"Region of the bucket."`
+	ColdPartBytes       byteSize `name:"cold-part-bytes" env:"VARVE_COLD_PART_BYTES" default:"8388608" help:"Objects are written in parts of this size."`
+	ColdMaxUploadAge    ageLimit `name:"cold-max-upload-age" env:"VARVE_COLD_MAX_UPLOAD_AGE" default:"-1" help:"An active segment of this age is rolled and uploaded; -1: when it is full or segment-age old."`
+	ColdMergeBelowBytes byteSize `name:"cold-merge-below-bytes" env:"VARVE_COLD_MERGE_BELOW_BYTES" default:"0" help:"Neighbouring objects smaller than this become one; 0: never."`
+}
+
+// Values of warm.on_wait_timeout.
+const (
+	waitFail = "fail" // the append ends in ErrUnknown
+	waitAck  = "ack"  // it is acked, although the warm tier may lack it
+)
+
+// Limits of parts are S3's: 5 MiB to 5 GiB, at most 10,000 an object.
+const (
+	partBytesMax = 5 << 30
+	partsMax     = 10_000
+)
+
+func (s *tierSettings) warm() bool { return len(s.WarmEndpoints) > 0 }
+func (s *tierSettings) cold() bool { return s.ColdURL != "" }
+
+// Validate refuses values and combinations that cannot work, as settings.Validate does.
+func (s *tierSettings) Validate() error {
+	for i, e := range s.WarmEndpoints {
+		if host, port, err := net.SplitHostPort(e); err != nil || host == "" || !validPort(port) {
+			return unfit("warm.endpoints", strconv.Quote(e), "host:port")
+		}
+		for _, other := range s.WarmEndpoints[:i] {
+			if e == other {
+				return unfit("warm.endpoints", strconv.Quote(e), "each server once")
+			}
+		}
+	}
+	switch {
+	case s.WarmWaitReplicas < 0 || s.WarmWaitReplicas > 100:
+		return unfit("warm.wait_replicas", s.WarmWaitReplicas, "0 to 100")
+	case s.WarmWaitTimeout < 1 || s.WarmWaitTimeout > 3_600_000:
+		return unfit("warm.wait_timeout_ms", s.WarmWaitTimeout, "1 ms to an hour") // 0 would be "for ever" to WAIT
+	case s.WarmOnWaitTimeout != waitFail && s.WarmOnWaitTimeout != waitAck:
+		return unfit("warm.on_wait_timeout", strconv.Quote(s.WarmOnWaitTimeout), "fail or ack")
+	case s.WarmMaxCachedClosedSegments < 0 || s.WarmMaxCachedClosedSegments > 1_000_000:
+		return unfit("warm.max_cached_closed_segments", s.WarmMaxCachedClosedSegments, "0 to 1000000")
+	}
+	return s.validateCold()
+}
+
+func (s *tierSettings) validateCold() error {
+	var scheme string
+	if s.cold() {
+		var err error
+		if scheme, err = coldScheme(s.ColdURL); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.ColdEndpoint != "" && scheme != "s3":
+		return unfit("cold.endpoint", strconv.Quote(s.ColdEndpoint), "none without a cold.url of s3://")
+	case s.ColdEndpoint != "" && !validEndpoint(s.ColdEndpoint):
+		return unfit("cold.endpoint", strconv.Quote(withoutPassword(s.ColdEndpoint)), "http:// or https:// with a host, and nothing behind it")
+	case s.ColdRegion != "" && scheme != "s3":
+		return unfit("cold.region", strconv.Quote(s.ColdRegion), "none without a cold.url of s3://")
+	case s.ColdPartBytes < tiers.PartBytesMin || s.ColdPartBytes > partBytesMax:
+		return unfit("cold.part_bytes", int64(s.ColdPartBytes), "5 MiB to 5 GiB")
+	case s.ColdMaxUploadAge != varve.Unlimited && s.ColdMaxUploadAge < ageLimit(time.Second):
+		return unfit("cold.max_upload_age", time.Duration(s.ColdMaxUploadAge), "1 s or more, or -1 for unlimited") // each upload costs requests
+	}
+	return nil
+}
+
+// fits checks what depends on the size of a segment.
+func (s *tierSettings) fits(segmentBytes int64) error {
+	switch {
+	case s.cold() && segmentBytes/int64(s.ColdPartBytes) >= partsMax:
+		return unfit("cold.part_bytes", int64(s.ColdPartBytes), fmt.Sprintf("more than segment_bytes (%d) / %d", segmentBytes, partsMax))
+	case int64(s.ColdMergeBelowBytes) > segmentBytes:
+		return unfit("cold.merge_below_bytes", int64(s.ColdMergeBelowBytes), fmt.Sprintf("at most segment_bytes (%d)", segmentBytes))
+	}
+	return nil
+}
+
+// coldScheme checks the place of the cold tier, and returns s3 or file.
+func coldScheme(text string) (string, error) {
+	bad := func(want string) (string, error) {
+		return "", unfit("cold.url", strconv.Quote(withoutPassword(text)), want)
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "s3" && u.Scheme != "file":
+		return bad("s3://bucket/prefix or file:///directory")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return bad("a place without user, password, ? and #; credentials come from the environment of the SDK")
+	case u.Scheme == "file" && (u.Host != "" || path.Clean(u.Path) != u.Path || u.Path == "/" || strings.ContainsRune(u.Path, 0)):
+		return bad("file:// and an absolute path, such as file:///srv/varve")
+	case u.Scheme == "file":
+		return u.Scheme, nil
+	case tiers.CheckName(u.Host) != nil || strings.Contains(u.Host, ":"):
+		return bad("s3:// and the name of a bucket")
+	case tiers.CheckPrefix(strings.TrimPrefix(u.Path, "/")) != nil:
+		return bad("a prefix of plain names with one / between two")
+	}
+	return u.Scheme, nil
+}
+
+func validEndpoint(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && (u.Port() == "" || validPort(u.Port())) &&
+		(u.Path == "" || u.Path == "/") && u.RawQuery == "" && u.Fragment == "" && u.User == nil
+}
+
+func validPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
+}
+
+// withoutPassword returns an address as an error may show it.
+func withoutPassword(text string) string {
+	if u, err := url.Parse(text); err == nil {
+		if u.User == nil {
+			return text
+		}
+		return u.Redacted()
+	}
+	if _, rest, ok := strings.Cut(text, "@"); ok {
+		return "...@" + rest
+	}
+	return text
+}
