@@ -173,6 +173,8 @@ func TestConfigErrors(t *testing.T) {
 		{"[a]: 2", 1, "the file: expected the name of a key, found a list"},
 		{"create: true\n---\ncreate: true", 2, "the file: expected one YAML document, found another one behind it"},
 		{"a: &x {}\n", 1, "a: expected a key that there is, found an unknown one"},
+		{"warm: &x {}\ncold: *x", 2, "section cold: expected keys and values, found an alias"},
+		{"fsync_mode: " + strings.Repeat("x", 100), 1, `fsync_mode: expected on_commit, periodic or none, found "` + strings.Repeat("x", 80) + `..."`},
 		{"<<: {create: true}", 1, `the file: expected the name of a key, found "<<" (!!merge)`},
 		{"segment_bytes: many", 1, `segment_bytes: expected a number of bytes, such as 1048576 or 1MiB, found "many"`},
 		{"segment_bytes: 1.5", 1, "segment_bytes: expected a number of bytes, such as 1048576 or 1MiB, found 1.5"},
@@ -294,8 +296,8 @@ func TestTiersThatAreNotServed(t *testing.T) {
 	mustRun(t, "x\n", appendArgs(dir)...)
 	before := content(t, dir)
 	for text, want := range map[string]string{
-		"cold: {url: \"s3://bucket/prefix\"}": "cannot serve the cold tier of a s3:// yet",
-		"cold: {url: \"file:///srv/varve\"}":  "cannot serve the cold tier of a file:// yet",
+		"cold: {url: \"s3://bucket/prefix\"}": "cannot serve the cold tier of s3:// yet",
+		"cold: {url: \"file:///srv/varve\"}":  "cannot serve the cold tier of file:// yet",
 		"warm: {endpoints: [\"one:6379\"]}":   "cannot serve the warm tier (Valkey) yet",
 	} {
 		path := configured(t, text)

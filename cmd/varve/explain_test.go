@@ -194,6 +194,12 @@ func TestExplainStrayVariables(t *testing.T) {
 	}
 }
 
+func TestExplainRate(t *testing.T) {
+	for _, rate := range []string{"0", "2TiB", "-1", "fast"} {
+		fails(t, t.TempDir(), exitUsage, []string{"config", "explain", "--write-rate=" + rate}, "--write-rate")
+	}
+}
+
 func TestSizeText(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 256 << 20: "256 MiB", 1<<63 - 1: "8192 PiB"} {
 		if got := sizeText(n); got != want {

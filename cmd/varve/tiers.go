@@ -1,6 +1,9 @@
 package main
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // served reports whether this program has what a configuration names: a command that needs the whole
 // log asks first, and touches nothing if not.
@@ -10,11 +13,8 @@ func (s *tierSettings) served() error {
 	case s.warm():
 		return errors.New("warm.endpoints: this program cannot serve the warm tier (Valkey) yet" + next)
 	case s.cold():
-		scheme, err := coldScheme(s.ColdURL)
-		if err != nil {
-			return err
-		}
-		return errors.New("cold.url: this program cannot serve the cold tier of a " + scheme + ":// yet" + next)
+		scheme, _, _ := strings.Cut(s.ColdURL, ":")
+		return errors.New("cold.url: this program cannot serve the cold tier of " + scheme + ":// yet" + next)
 	}
 	return nil
 }
