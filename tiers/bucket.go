@@ -43,8 +43,9 @@ type Bucket interface {
 	// PutPart stores one part, number 1 to PartsMax. A later part of the same number replaces it.
 	PutPart(ctx context.Context, key, upload string, number int, body []byte) (Part, error)
 	// Finish makes the object of the parts given, which must be all as PutPart returned them, by
-	// rising number. All but the last must have at least PartBytesMin. The upload is gone then. After
-	// ErrInvalid, ErrPrecondition and ErrConflict the upload may be gone or not: Abort it.
+	// rising number. All but the last must have at least PartBytesMin. The upload is gone then: the same
+	// call again fails, or, as long as the object is the one that it made, answers the same.
+	// After ErrInvalid, ErrPrecondition and ErrConflict the upload may be gone or not: Abort it.
 	Finish(ctx context.Context, key, upload string, parts []Part, cond Condition) (Object, error)
 	// Abort forgets an upload and its parts. Where there is no such upload: nil.
 	Abort(ctx context.Context, key, upload string) error

@@ -46,6 +46,7 @@ func TestBucket(t *testing.T, traits BucketTraits, newBucket func(t *testing.T) 
 		{"PartsConditions", testBucketPartsConditions, false},
 		{"PartsRefused", testBucketPartsRefused, false},
 		{"Aborted", testBucketAborted, false},
+		{"Finished", testBucketFinished, false},
 		{"Uploads", testBucketUploads, false},
 		{"Race", testBucketRace, traits.Serial},
 		{"RaceSwap", testBucketRaceSwap, traits.Serial},

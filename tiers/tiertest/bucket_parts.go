@@ -161,14 +161,37 @@ func testBucketAborted(t *testing.T, b tiers.Bucket) {
 	gone("other", id) // an upload belongs to its key
 	no(t, b.Abort(ctx, "k", id))
 	gone("k", id)
-	missing(t, b, "k")
-	id = begin(t, b, "k")
-	part = putPart(t, b, "k", id, 1, []byte("x"))
-	_, err := b.Finish(ctx, "k", id, []tiers.Part{part}, anyway)
-	no(t, err)
-	gone("k", id) // finished
-	holds(t, b, "k", []byte("x"))
 	gone("k", "../../../k")
+	missing(t, b, "k")
+	uploaded(t, b, "")
+}
+
+// testBucketFinished goes on with an upload that is over.
+func testBucketFinished(t *testing.T, b tiers.Bucket) {
+	ctx := t.Context()
+	id := begin(t, b, "k")
+	parts := []tiers.Part{putPart(t, b, "k", id, 1, []byte("x"))}
+	first, err := b.Finish(ctx, "k", id, parts, anyway)
+	no(t, err)
+	if o, err := b.Finish(ctx, "k", id, parts, anyway); err == nil && o.Tag != first.Tag {
+		t.Fatalf("finished again: %+v, first %+v", o, first)
+	} else if err != nil {
+		want(t, err, tiers.ErrNoUpload)
+	}
+	_, err = b.PutPart(ctx, "k", id, 2, []byte("y"))
+	want(t, err, tiers.ErrNoUpload)
+	no(t, b.Abort(ctx, "k", id))
+	holds(t, b, "k", []byte("x"))
+	mustPut(t, b, "k", []byte("newer"), anyway)
+	if o, err := b.Finish(ctx, "k", id, parts, anyway); err == nil {
+		t.Fatalf("finished again after the object was replaced: %+v", o)
+	}
+	holds(t, b, "k", []byte("newer"))
+	no(t, b.Delete(ctx, "k"))
+	if o, err := b.Finish(ctx, "k", id, parts, anyway); err == nil {
+		t.Fatalf("finished again after the object was deleted: %+v", o)
+	}
+	missing(t, b, "k")
 	uploaded(t, b, "")
 }
 
