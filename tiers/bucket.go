@@ -40,7 +40,7 @@ type Bucket interface {
 	Put(ctx context.Context, key string, body []byte, cond Condition) (Object, error)
 	// Begin starts an upload in parts. It names it; nothing is seen under the key before Finish.
 	Begin(ctx context.Context, key string) (upload string, err error)
-	// PutPart stores one part, number 1 to PartsMax. A later part of the same number replaces it.
+	// PutPart stores one part, number 1 to PartsMax, of at least a byte. A later part of the same number replaces it.
 	PutPart(ctx context.Context, key, upload string, number int, body []byte) (Part, error)
 	// Finish makes the object of the parts given, which must be all as PutPart returned them, by
 	// rising number. All but the last must have at least PartBytesMin. The upload is gone then: the same
@@ -102,6 +102,31 @@ type Part struct {
 type Upload struct {
 	Key string
 	ID  string
+}
+
+// CheckPart reports a part that no upload takes. The error is an ErrInvalid.
+func CheckPart(number, size int) error {
+	if number < 1 || number > PartsMax || size == 0 {
+		return fmt.Errorf("%w: part %d of %d bytes: parts have the numbers 1 to %d, and at least a byte", ErrInvalid, number, size, PartsMax)
+	}
+	return nil
+}
+
+// CheckParts reports a list of parts that makes no object, as far as the list tells. All but the last
+// part must have at least so many bytes. The error is an ErrInvalid.
+func CheckParts(parts []Part, least int64) error {
+	if len(parts) == 0 {
+		return fmt.Errorf("%w: no parts: an object has at least one", ErrInvalid)
+	}
+	for i := range parts {
+		switch p := &parts[i]; {
+		case p.Number < 1 || p.Number > PartsMax || i > 0 && p.Number <= parts[i-1].Number:
+			return fmt.Errorf("%w: part number %d at place %d: numbers rise, from 1 to %d", ErrInvalid, p.Number, i, PartsMax)
+		case i < len(parts)-1 && p.Bytes < least:
+			return fmt.Errorf("%w: part %d has %d bytes: all but the last have at least %d", ErrInvalid, p.Number, p.Bytes, least)
+		}
+	}
+	return nil
 }
 
 // CheckKey reports what makes a key unfit. A key is made of names with one slash between two. No fit

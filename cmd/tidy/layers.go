@@ -34,6 +34,7 @@ var layers = []layer{
 	{dir: "tiers/valkey", imports: []string{"core/...", "tiers"}}, // the simulator runs it
 	{dir: "tiers/valkey/client", imports: []string{"core/...", "tiers", "tiers/valkey"}, modules: anyModule},
 	{dir: "tiers/s3", imports: []string{"core/...", "tiers"}, modules: anyModule},
+	{dir: "tiers/s3/s3test", modules: anyModule}, // servers for tests
 	{dir: "tiers/tiertest", imports: []string{"core/...", "tiers", "tiers/disk", "tiers/valkey"}},
 
 	{dir: "", imports: []string{

@@ -24,7 +24,6 @@ var (
 var (
 	errTooSmall = fmt.Errorf("fakebucket: a part that is not the last is too small: %w", tiers.ErrInvalid)
 	errParts    = fmt.Errorf("fakebucket: bad list of parts: %w", tiers.ErrInvalid)
-	errNumber   = fmt.Errorf("fakebucket: bad part number: %w", tiers.ErrInvalid)
 	errRange    = fmt.Errorf("fakebucket: bad position or limit: %w", tiers.ErrInvalid)
 )
 

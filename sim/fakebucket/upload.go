@@ -79,8 +79,8 @@ func (b *Bucket) PutPart(_ context.Context, key, id string, number int, body []b
 	if err := tiers.CheckKey(key); err != nil {
 		return tiers.Part{}, err
 	}
-	if number < 1 || number > tiers.PartsMax {
-		return tiers.Part{}, errNumber
+	if err := tiers.CheckPart(number, len(body)); err != nil {
+		return tiers.Part{}, err
 	}
 	f := b.begin(OpPart, key)
 	if err := b.refuse(f); err != nil {
@@ -199,16 +199,16 @@ func (b *Bucket) finish(f Fault, key, id string, parts []tiers.Part, cond tiers.
 }
 
 func (b *Bucket) checkParts(u *upload, parts []tiers.Part) error {
-	if len(parts) == 0 {
-		return errParts
+	if err := tiers.CheckParts(parts, b.params.PartBytesMin); err != nil {
+		return err
 	}
 	for k := range parts {
 		j, ok := u.find(parts[k].Number)
 		switch {
-		case !ok || k > 0 && parts[k].Number <= parts[k-1].Number || u.parts[j].tag != parts[k].Tag:
+		case !ok || u.parts[j].tag != parts[k].Tag:
 			return errParts
 		case k < len(parts)-1 && int64(len(u.parts[j].body)) < b.params.PartBytesMin:
-			return errTooSmall
+			return errTooSmall // the client believes otherwise
 		}
 	}
 	return nil

@@ -57,8 +57,8 @@ func (b *Bucket) PutPart(ctx context.Context, key, upload string, number int, bo
 }
 
 func (b *Bucket) putPart(ctx context.Context, key, upload string, number int, body []byte) (trailer, error) {
-	if number < 1 || number > tiers.PartsMax {
-		return trailer{}, fmt.Errorf("%w: parts have the numbers 1 to %d", tiers.ErrInvalid, tiers.PartsMax)
+	if err := tiers.CheckPart(number, len(body)); err != nil {
+		return trailer{}, err
 	}
 	if err := b.check(ctx, key); err != nil {
 		return trailer{}, err
@@ -118,7 +118,7 @@ func (b *Bucket) finish(ctx context.Context, key, upload string, parts []tiers.P
 	if err := cond.Check(); err != nil {
 		return trailer{}, err
 	}
-	if err := checkParts(parts); err != nil {
+	if err := tiers.CheckParts(parts, tiers.PartBytesMin); err != nil {
 		return trailer{}, err
 	}
 	t, err := b.newTmp(key)
@@ -140,22 +140,6 @@ func (b *Bucket) finish(ctx context.Context, key, upload string, parts []tiers.P
 	// The object is there. An upload that cannot be removed now is listed, and can be aborted.
 	_ = b.forget(ctx, upload, nil)
 	return t.trailer, nil
-}
-
-// checkParts looks at what can be seen without the parts.
-func checkParts(parts []tiers.Part) error {
-	if len(parts) == 0 {
-		return fmt.Errorf("%w: no parts", tiers.ErrInvalid)
-	}
-	for i := range parts {
-		switch {
-		case parts[i].Number < 1 || parts[i].Number > tiers.PartsMax || i > 0 && parts[i].Number <= parts[i-1].Number:
-			return fmt.Errorf("%w: part number %d: numbers rise, from 1 to %d", tiers.ErrInvalid, parts[i].Number, tiers.PartsMax)
-		case i < len(parts)-1 && parts[i].Bytes < tiers.PartBytesMin:
-			return fmt.Errorf("%w: part %d has %d bytes: all but the last have at least %d", tiers.ErrInvalid, parts[i].Number, parts[i].Bytes, tiers.PartBytesMin)
-		}
-	}
-	return nil
 }
 
 // copyPart appends a part to the object, checked.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -85,44 +84,6 @@ func conditions(c tiers.Condition) (match, none *string, err error) {
 	return match, none, c.Check()
 }
 
-// body is a request's body, which must not be read after the call: the caller may use its bytes again
-// while the transport still holds the request.
-type body struct {
-	mu sync.Mutex
-	r  io.ReadSeeker
-}
-
-var errOver = errors.New("the call is over")
-
-func newBody(p []byte) *body { return &body{r: bytes.NewReader(p)} }
-
-// Read implements io.Reader.
-func (x *body) Read(p []byte) (int, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.r == nil {
-		return 0, errOver
-	}
-	return x.r.Read(p)
-}
-
-// Seek implements io.Seeker: the SDK signs a body before it sends it.
-func (x *body) Seek(at int64, whence int) (int64, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.r == nil {
-		return 0, errOver
-	}
-	return x.r.Seek(at, whence)
-}
-
-// end waits for a running Read and lets no other begin.
-func (x *body) end() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.r = nil
-}
-
 // Put implements tiers.Bucket.
 func (b *Bucket) Put(ctx context.Context, key string, p []byte, cond tiers.Condition) (tiers.Object, error) {
 	o, err := b.put(ctx, key, p, cond)
@@ -140,11 +101,10 @@ func (b *Bucket) put(ctx context.Context, key string, p []byte, cond tiers.Condi
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
-	x := newBody(p)
-	defer x.end()
 	sum := crc32.Checksum(p, castagnoli)
 	out, err := b.client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &b.bucket, Key: &full, Body: x, ContentLength: aws.Int64(int64(len(p))),
+		Bucket: &b.bucket, Key: &full, Body: bytes.NewReader(p), // which the SDK lets go of before it returns
+		ContentLength:  aws.Int64(int64(len(p))),
 		ContentType:    aws.String("application/octet-stream"),
 		ChecksumCRC32C: aws.String(encodeCRC(sum)), IfMatch: match, IfNoneMatch: none,
 		ServerSideEncryption: b.sse, SSEKMSKeyId: b.kmsKey,
@@ -309,7 +269,7 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 		defer cancel()
 		_, err = b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.bucket, Key: &full})
 	}
-	if kind, _ := kindOf(err); kind == tiers.ErrNotFound {
+	if _, kind := kindOf(err); errors.Is(kind, tiers.ErrNotFound) {
 		err = nil // some servers say so
 	}
 	return b.fail("delete", key, err)

@@ -64,22 +64,22 @@ var hints = map[string]string{
 
 // kindOf returns the error of the seam that an error of the SDK stands for, and the next step; nil
 // where the effect is unknown.
-func kindOf(err error) (kind error, hint string) {
+func kindOf(err error) (hint string, kind error) {
 	var api smithy.APIError
 	var answer *smithyhttp.ResponseError
 	switch {
 	case err == nil:
 	case errors.As(err, &api):
-		kind, hint = kinds[api.ErrorCode()], hints[api.ErrorCode()]
+		hint, kind = hints[api.ErrorCode()], kinds[api.ErrorCode()]
 		if kind == nil && errors.As(err, &answer) && unnamed(api.ErrorCode(), answer.HTTPStatusCode()) {
 			kind = statuses[answer.HTTPStatusCode()]
 		}
 	case errors.As(err, &answer):
 		kind = statuses[answer.HTTPStatusCode()]
 	case strings.Contains(err.Error(), noIdentity):
-		kind, hint = tiers.ErrDenied, "give credentials"
+		hint, kind = "give credentials", tiers.ErrDenied
 	}
-	return kind, hint
+	return hint, kind
 }
 
 // unnamed reports whether the SDK made an error code from the status, because the answer had none.
@@ -92,7 +92,7 @@ func (b *Bucket) fail(op, key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	kind, hint := kindOf(err)
+	hint, kind := kindOf(err)
 	if hint != "" {
 		err = fmt.Errorf("%w: %s", err, hint)
 	}

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"strings"
@@ -112,4 +113,29 @@ func TestServerTellsChecksums(t *testing.T) {
 		t.Fatal("a wrong checksum was accepted")
 	}
 	must(t, b.Abort(ctx, "k", id))
+}
+
+// TestCheckFinds: a server that ignores a condition is found, and nothing is left of the check.
+func TestCheckFinds(t *testing.T) {
+	b := open(t, serverOptions(tiertest.StartS3(t)))
+	for _, bad := range []tiers.Bucket{careless{b}, carelessAtTheEnd{b}} {
+		err := check(t.Context(), bad)
+		if err == nil || !strings.Contains(err.Error(), "does not honour conditional writes") {
+			t.Errorf("%T: %v", bad, err)
+		}
+	}
+	list, err := b.List(t.Context(), "", "", 10)
+	if err != nil || len(list) != 0 {
+		t.Fatalf("left behind: %v, %v", list, err)
+	}
+	o := serverOptions(tiertest.StartS3(t))
+	o.SecretKey = "wrong"
+	if err := open(t, o).Check(t.Context()); !errors.Is(err, tiers.ErrDenied) || !strings.Contains(err.Error(), "give other credentials") {
+		t.Errorf("wrong credentials: %v", err)
+	}
+	o = serverOptions(tiertest.StartS3(t))
+	o.Bucket = "no-such-bucket"
+	if err := open(t, o).Check(t.Context()); !errors.Is(err, tiers.ErrInvalid) || !strings.Contains(err.Error(), "create the bucket") {
+		t.Errorf("no bucket: %v", err)
+	}
 }

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -53,17 +54,15 @@ func (b *Bucket) putPart(ctx context.Context, key, upload string, number int, p 
 	if err != nil {
 		return part, err
 	}
-	if number < 1 || number > tiers.PartsMax {
-		return part, fmt.Errorf("%w: parts have the numbers 1 to %d", tiers.ErrInvalid, tiers.PartsMax)
+	if err := tiers.CheckPart(number, len(p)); err != nil {
+		return part, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
-	x := newBody(p)
-	defer x.end()
 	sum := crc32.Checksum(p, castagnoli)
 	out, err := b.client.UploadPart(ctx, &s3.UploadPartInput{
 		Bucket: &b.bucket, Key: &full, UploadId: &upload, PartNumber: aws.Int32(int32(number)),
-		Body: x, ContentLength: aws.Int64(int64(len(p))), ChecksumCRC32C: aws.String(encodeCRC(sum)),
+		Body: bytes.NewReader(p), ContentLength: aws.Int64(int64(len(p))), ChecksumCRC32C: aws.String(encodeCRC(sum)),
 	})
 	if err != nil {
 		return part, err
@@ -90,15 +89,12 @@ func (b *Bucket) finish(ctx context.Context, key, upload string, parts []tiers.P
 	if err != nil {
 		return o, err
 	}
-	if len(parts) == 0 {
-		return o, fmt.Errorf("%w: no parts", tiers.ErrInvalid)
+	if err := tiers.CheckParts(parts, tiers.PartBytesMin); err != nil {
+		return o, err
 	}
 	list := make([]types.CompletedPart, len(parts))
 	sum, size := uint32(0), int64(0)
 	for i, p := range parts {
-		if p.Number < 1 || p.Number > tiers.PartsMax {
-			return o, fmt.Errorf("%w: part number %d", tiers.ErrInvalid, p.Number)
-		}
 		list[i] = types.CompletedPart{
 			ETag: aws.String(p.Tag), PartNumber: aws.Int32(int32(p.Number)), ChecksumCRC32C: aws.String(encodeCRC(p.CRC)),
 		}
@@ -146,7 +142,7 @@ func (b *Bucket) Abort(ctx context.Context, key, upload string) error {
 		defer cancel()
 		_, err = b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.bucket, Key: &full, UploadId: &upload})
 	}
-	if kind, _ := kindOf(err); kind == tiers.ErrNoUpload {
+	if _, kind := kindOf(err); errors.Is(kind, tiers.ErrNoUpload) {
 		err = nil
 	}
 	return b.fail("abort the upload of", key, err)

@@ -19,6 +19,8 @@ type BucketTraits struct {
 	Serial  bool // it belongs to one goroutine
 	Folders bool // a key may not lead through an object: "a" and "a/b" exclude each other
 	NoCRC   bool // Head and Get need not tell a CRC
+	// List is asked only for what comes after an object that exists.
+	AfterExists bool
 }
 
 // TestBucket checks the contract of tiers.Bucket. newBucket returns an empty bucket, each call another
@@ -35,7 +37,7 @@ func TestBucket(t *testing.T, traits BucketTraits, newBucket func(t *testing.T) 
 		{"Tags", testBucketTags, false},
 		{"Ranges", testBucketRanges, false},
 		{"Delete", testBucketDelete, false},
-		{"List", testBucketList, false},
+		{"List", testBucketList, traits.AfterExists},
 		{"ListPages", testBucketPages, false},
 		{"Keys", testBucketKeys, false},
 		{"KeysInKeys", testBucketNested, traits.Folders},
