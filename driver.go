@@ -43,10 +43,15 @@ func (l *Log) start() {
 	}
 	l.timer = time.NewTimer(time.Hour)
 	l.view.Store(new(core.View))
-	l.lanesDone.Add(len(l.lanes) + 1)
+	l.lanesDone.Add(4)
 	go l.runTail()
-	go l.runLane(core.Syncs)
-	go l.runLane(core.Hot)
+	go l.runLane(core.Syncs, l.store.Run)
+	go l.runLane(core.Hot, l.store.Run)
+	if l.cold != nil {
+		l.lanesDone.Add(2)
+		go l.runLane(core.Uploads, l.cold.Run)
+		go l.runLane(core.Catalogue, l.cold.Run)
+	}
 	go l.runTimer()
 	l.settle(l.enter())
 }
@@ -167,10 +172,10 @@ func (l *Log) runTimer() {
 }
 
 // runLane carries out the effects of a lane other than Tail.
-func (l *Log) runLane(id core.Lane) {
+func (l *Log) runLane(id core.Lane, run func(core.Effect) error) {
 	defer l.lanesDone.Done()
 	for e := range l.lanes[id].work {
-		err := l.store.Run(e)
+		err := run(e)
 		now := l.enter()
 		l.core.Complete(now, e, err)
 		l.lanes[id].busy = false

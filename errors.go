@@ -22,6 +22,9 @@ var (
 	ErrSequence    = core.ErrSequence    // a producer left out a sequence number
 	ErrFenced      = core.ErrFenced      // a newer epoch of the producer has appended
 	ErrOutOfRange  = core.ErrOutOfRange  // an offset that the log has not reached
+	ErrTierDown    = core.ErrTierDown    // the cold tier has to be asked first, and does not answer
+	ErrNoColdTier  = core.ErrNoColdTier  // Offload without Options.Cold
+	ErrOwnerFenced = core.ErrOwnerFenced // another process opened the log from the cold tier: it owns it now
 )
 
 // ErrInUse says that another process has the directory open.
@@ -37,6 +40,8 @@ type (
 	TrimmedError = core.TrimmedError
 	// DivergedError says that a reader's last record is not in this log.
 	DivergedError = core.DivergedError
+	// TierError says that an offset is in a tier that does not answer; try again.
+	TierError = core.TierError
 	// RefusedError says why a directory cannot be opened as it is.
 	RefusedError = core.RefusedError
 	// IOError is an I/O error, never taken for damage or for an end.

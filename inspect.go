@@ -213,6 +213,6 @@ func (x *Inspection) startAt(e *core.Extent, log segment.LogID, t int64, h *disk
 	return startInFile(x.store, e, log, t, h)
 }
 
-func (x *Inspection) damaged(core.Extent, error) {}
+func (x *Inspection) damaged(*CorruptError) {}
 
 func (x *Inspection) awaitMore(context.Context, int64) error { return ErrOutOfRange }

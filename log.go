@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"varve/core"
+	"varve/tiers/cold"
 	"varve/tiers/disk"
 	"varve/tiers/disk/osfs"
 )
@@ -26,6 +27,7 @@ type Log struct {
 	fs     disk.FS
 	name   string // of the directory, for messages
 	store  *disk.Store
+	cold   *cold.Store // nil: there is no cold tier
 	lock   io.Closer
 	logger *slog.Logger
 	began  time.Time // zero of the monotonic clock
@@ -89,10 +91,10 @@ func absentDirs(dir string) (absent []string) {
 
 // OpenFS is Open over any file system; name is what messages call the directory.
 func OpenFS(ctx context.Context, fs disk.FS, name string, o Options) (*Log, error) {
-	return openConfig(ctx, fs, name, o.config(), o.Logger)
+	return openConfig(ctx, fs, name, o.config(), &o)
 }
 
-func openConfig(ctx context.Context, fs disk.FS, name string, cfg core.Config, logger *slog.Logger) (*Log, error) {
+func openConfig(ctx context.Context, fs disk.FS, name string, cfg core.Config, o *Options) (*Log, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -104,12 +106,16 @@ func openConfig(ctx context.Context, fs disk.FS, name string, cfg core.Config, l
 		return nil, err
 	}
 	l := &Log{
-		fs: fs, name: name, lock: lock, logger: logger, began: time.Now(),
+		fs: fs, name: name, lock: lock, logger: o.Logger, began: time.Now(),
 		store: disk.NewStore(fs),
 		idle:  make(chan struct{}), released: make(chan struct{}),
 	}
 	if l.logger == nil {
 		l.logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Cold != nil {
+		l.cold = cold.NewStore(o.Cold, o.ColdPrefix, l.store, cold.DefaultOptions())
+		l.store.SetObjects(l.cold)
 	}
 	if l.core, err = core.Open(cfg, l.now()); err != nil {
 		undo()
@@ -233,6 +239,9 @@ func (l *Log) shutdown(ctx context.Context, unlock func()) error {
 			<-l.idle
 			l.lanesDone.Wait()
 			l.store.Close()
+			if l.cold != nil {
+				l.cold.Close()
+			}
 			unlock()
 			close(l.released)
 		}()
@@ -261,6 +270,19 @@ func (l *Log) Trim(ctx context.Context, before int64) error {
 		return err
 	}
 	return l.await(ctx, func() (bool, error) { return l.core.Start() >= before, l.ended() })
+}
+
+// Offload moves records below an offset to the cold tier, and their files off the local disk: whole
+// files go, those that reach beyond the offset stay. It returns when that is done. before may be at
+// most Committed: else ErrOutOfRange. Without a cold tier: ErrNoColdTier.
+func (l *Log) Offload(ctx context.Context, before int64) error {
+	now := l.enter()
+	err := l.core.Offload(now, before)
+	l.settle(now)
+	if err != nil {
+		return err
+	}
+	return l.await(ctx, func() (bool, error) { return l.core.Offloaded(before), l.ended() })
 }
 
 // Roll seals the active segment, so that its file is complete and will not change any more. It

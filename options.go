@@ -8,6 +8,7 @@ import (
 
 	"varve/core"
 	"varve/core/segment"
+	"varve/tiers"
 )
 
 // FsyncMode is when an append counts as durable.
@@ -50,6 +51,15 @@ type Options struct {
 	RepairChecksumTail bool // treat a last batch with a wrong payload checksum as torn
 	AllowDamaged       bool // open in spite of damage and serve everything else
 
+	// Cold is the bucket of the cold tier, nil for none: sealed segments become objects there, under
+	// ColdPrefix, which belongs to this log alone. An empty directory is then rebuilt from the bucket;
+	// a new log, where the bucket holds none either, needs Create.
+	Cold             tiers.Bucket
+	ColdPrefix       string        // "" or a key that ends in a slash
+	ColdMaxUploadAge time.Duration // an active segment older than this is sealed and exported; default Unlimited
+	Create           bool
+	AcceptLoss       bool // open although records are in no tier: Start moves behind them
+
 	Logger *slog.Logger // default: nothing is logged
 }
 
@@ -86,6 +96,8 @@ func (o *Options) config() core.Config {
 	set(&c.RetentionCheckInterval, int64(o.RetentionCheckInterval))
 	set(&c.ProducersMax, o.ProducersMax)
 	c.VerifyAllOnOpen, c.RepairChecksumTail, c.AllowDamaged = o.VerifyAllOnOpen, o.RepairChecksumTail, o.AllowDamaged
+	c.Cold, c.Create, c.AcceptLoss = o.Cold != nil, o.Create, o.AcceptLoss
+	set(&c.ColdMaxUploadAge, int64(o.ColdMaxUploadAge))
 	if o.MaxBatchBytes != 0 && o.PendingBytes == 0 {
 		c.PendingBytes = max(c.PendingBytes, c.MaxBatchBytes)
 	}

@@ -56,7 +56,7 @@ type source interface {
 	// startAt returns a batch boundary of an extent before which every record is older than t.
 	startAt(x *core.Extent, log segment.LogID, t int64, h *disk.Handle) int64
 	// damaged reports damage that a reader met.
-	damaged(x core.Extent, err error)
+	damaged(d *CorruptError)
 	// awaitMore waits until more is committed than a given offset, or says why it will not be.
 	awaitMore(ctx context.Context, than int64) error
 }
@@ -132,7 +132,10 @@ func (r *Reader) poll() (bool, error) {
 		if err != nil {
 			var damage *CorruptError
 			if errors.As(err, &damage) {
-				r.source.damaged(core.Extent{Segment: damage.Segment, Base: damage.Base, First: damage.Offset, End: damage.End}, err)
+				r.source.damaged(damage)
+				if _, now, err := r.source.look(); err == nil && now.Version != v.Version {
+					continue // another tier may hold what is damaged
+				}
 			}
 			return false, err
 		}
@@ -297,11 +300,11 @@ func startInFile(s *disk.Store, x *core.Extent, log segment.LogID, t int64, h *d
 	return base
 }
 
-func (l *Log) damaged(x core.Extent, err error) {
+func (l *Log) damaged(d *CorruptError) {
 	now := l.enter()
-	l.core.Damaged(now, x, err)
+	l.core.Damaged(now, d)
 	l.settle(now)
-	l.logger.Error("varve: damage", "dir", l.name, "error", err)
+	l.logger.Error("varve: damage", "dir", l.name, "error", d)
 }
 
 func (l *Log) awaitMore(ctx context.Context, than int64) error {

@@ -71,7 +71,7 @@ func Repair(ctx context.Context, dir string, o Options) (*RepairPlan, error) {
 	o.VerifyAllOnOpen = true
 	cfg := o.config()
 	cfg.Repair = true
-	l, err := openConfig(ctx, osfs.New(dir), dir, cfg, o.Logger)
+	l, err := openConfig(ctx, osfs.New(dir), dir, cfg, &o)
 	if err != nil {
 		return p, err
 	}

@@ -15,6 +15,10 @@ type boot struct {
 	retryAt Time // Mono; waiting for free space
 	began   Time
 
+	absent   bool // there is no directory, or an empty one: the cold tier says what the log is
+	degraded bool // the cold tier does not answer: the plan is made without it, and served, not carried out
+	loads    int  // manifests in a row that did not verify
+
 	found FoundSuper
 	plan  Plan
 	tmp   []string
@@ -42,6 +46,7 @@ type bootStep uint8
 const (
 	bootList bootStep = iota
 	bootSuper
+	bootManifest
 	bootIdentify // repair: find the log's id in a segment header
 	bootScan
 	bootRescan // files above evidence, batch by batch
@@ -50,11 +55,13 @@ const (
 	bootRaise  // claim the epoch
 	bootReplace
 	bootDeclare // repair: mark spans as lost
+	bootClaim   // the manifest names this life as the owner
 	bootFinish  // record the recovered end, in both slots
 )
 
 func (b *boot) reset(now Now) {
 	b.step, b.at, b.tries, b.retryAt = bootList, 0, 0, 0
+	b.absent, b.degraded, b.loads = false, false, 0
 	b.began = now.Mono
 	b.plan.reset()
 	b.tmp = b.tmp[:0]
@@ -95,7 +102,7 @@ func (l *Log) nextBoot(now Now) Effect {
 	case bootAside:
 		return &b.aside
 	case bootCreate, bootRaise, bootFinish:
-		return l.save(b.step == bootCreate)
+		return l.save(b.step == bootCreate || b.absent)
 	case bootReplace:
 		return l.issueReplace(now)
 	}
@@ -104,6 +111,10 @@ func (l *Log) nextBoot(now Now) Effect {
 
 // onBoot takes the answer to a boot effect and moves on.
 func (l *Log) onBoot(now Now, e Effect, err error) {
+	if e.Lane() == Catalogue {
+		l.onMerge(now, e, err)
+		return
+	}
 	if err != nil {
 		l.onBootError(now, e, err)
 		return
@@ -112,9 +123,9 @@ func (l *Log) onBoot(now Now, e Effect, err error) {
 	case *List:
 		l.onList(e)
 	case *LoadSuper:
-		l.onLoadSuper(e)
+		l.onLoadSuper(now, e)
 	case *Scan:
-		l.onScan(e)
+		l.onScan(now, e)
 	case *Replace:
 		l.onReplace(e)
 	case *Create:
@@ -143,9 +154,7 @@ func (l *Log) onBootError(now Now, e Effect, err error) {
 	case r.Failed == StepCheck && b.tries < 3:
 		l.mark(MarkReplan)
 		b.tries++
-		b.step, b.at = bootList, 0
-		b.plan.reset()
-		b.tmp = b.tmp[:0]
+		b.restart()
 	case r.NoSpace && b.step != bootCreate:
 		l.mark(MarkOpenNoSpace)
 		l.recovering(now)
@@ -180,6 +189,7 @@ func effectName(e Effect) string {
 func (l *Log) recovering(now Now) {
 	b := &l.boot
 	b.retryAt = now.Mono + second
+	l.waiting = nil
 	if l.phase == Recovering {
 		return
 	}
@@ -213,6 +223,8 @@ func (l *Log) onList(e *List) {
 			next = "name the directory of a log"
 		}
 		l.refuseOpen("", "it is not empty and holds no log (found "+e.Unknown[0]+")", next)
+	case l.cfg.Cold:
+		b.absent, b.step = true, bootManifest
 	default:
 		l.newLog()
 	}
@@ -238,10 +250,14 @@ func (l *Log) newLog() {
 		return
 	}
 	b.step, b.at = bootCreate, 0
+	if l.cfg.Cold {
+		l.cold.forget()
+		b.step = bootClaim
+	}
 	l.mark(MarkNewLog)
 }
 
-func (l *Log) onLoadSuper(e *LoadSuper) {
+func (l *Log) onLoadSuper(now Now, e *LoadSuper) {
 	b := &l.boot
 	f := &b.found
 	for i := range 2 {
@@ -286,10 +302,7 @@ func (l *Log) onLoadSuper(e *LoadSuper) {
 		return
 	}
 	l.takeSuper(&b.supers[f.Winner])
-	b.step, b.at = bootScan, 0
-	if len(b.plan.Files) == 0 {
-		l.planned()
-	}
+	l.mergeNext(now)
 }
 
 func superName(slot int) string {
@@ -324,7 +337,7 @@ func (l *Log) takeSuper(w *segment.Superblock) {
 
 // onScan files what a scan found; after the last file the plan is made, and made again after files
 // that it wants verified batch by batch.
-func (l *Log) onScan(e *Scan) {
+func (l *Log) onScan(now Now, e *Scan) {
 	b := &l.boot
 	if b.step == bootIdentify {
 		l.onIdentify(e)
@@ -340,14 +353,14 @@ func (l *Log) onScan(e *Scan) {
 	if b.at < len(b.plan.Files) {
 		return
 	}
-	l.planned()
+	l.planned(now)
 }
 
 // planned makes the plan once every file has been looked at.
-func (l *Log) planned() {
+func (l *Log) planned(now Now) {
 	b := &l.boot
 	p := &b.plan
-	if b.found.Winner < 0 {
+	if b.found.Winner < 0 && !b.absent {
 		l.rebuildSuper()
 	}
 	p.reconcile(&l.super.state, &l.cfg, &l.marks)
@@ -358,6 +371,10 @@ func (l *Log) planned() {
 	l.id = l.super.state.LogID
 	l.identitySeed = segment.IdentitySeed(l.id)
 	l.epoch = p.Epoch
+	if b.degraded {
+		l.degrade(now)
+		return
+	}
 	if p.Refused != nil {
 		l.fail(p.Refused)
 		return
@@ -386,7 +403,6 @@ func (l *Log) beginClaim() {
 	b.step, b.at = bootRaise, 0
 	if len(p.Rescues)+len(p.Declared) == 0 {
 		l.complete()
-		b.step = bootFinish
 	}
 }
 
@@ -395,7 +411,9 @@ func (l *Log) claim() {
 	s := &l.super.state
 	s.Epoch, s.Nonce, s.Sync = l.epoch, l.cfg.Nonce, l.cfg.Sync
 	s.Clean, s.Complete = false, false
-	s.Start = max(s.Start, l.boot.plan.Start)
+	if start := l.boot.plan.Start; start <= s.Frontier { // else it is saved with the recovered end
+		s.Start = max(s.Start, start)
+	}
 }
 
 // complete prepares the save that ends recovery: from the recovered end on, this epoch owns the
@@ -404,7 +422,7 @@ func (l *Log) complete() {
 	s, p := &l.super.state, &l.boot.plan
 	s.Complete = true
 	s.Frontier = p.End
-	s.HotStart = p.HotStart
+	s.Start, s.HotStart = max(s.Start, p.Start), p.HotStart
 	n := len(s.Lineage)
 	for n > 0 && s.Lineage[n-1].First >= p.End {
 		n--
@@ -413,6 +431,10 @@ func (l *Log) complete() {
 	s.Committed, s.CommittedEpoch = p.End, l.epoch
 	if n > 0 {
 		s.CommittedEpoch = s.Lineage[n-1].Epoch
+	}
+	l.boot.step, l.boot.at = bootFinish, 0
+	if l.cfg.Cold {
+		l.boot.step = bootClaim
 	}
 }
 
@@ -467,20 +489,20 @@ func (l *Log) afterReplace() {
 	}
 	if b.step == bootDeclare && b.at == len(p.Declared) {
 		l.complete()
-		b.step, b.at = bootFinish, 0
 	}
 }
 
 // ready begins the life: everything up to the recovered end is durable and recorded.
 func (l *Log) ready(now Now) {
 	p := &l.boot.plan
-	l.phase, l.err = Ready, nil
+	l.phase, l.err, l.waiting = Ready, nil, nil
 	l.identitySeed = segment.IdentitySeed(l.id)
 	l.lineage = append(l.lineage[:0], l.super.state.Lineage...)
 	l.adoptPlan(p.End)
 	l.frontier = p.End
 	l.adoptFiles(now)
-	l.keep.want = l.start
+	l.keep.want, l.keep.hot = l.start, l.hotStart
+	l.raiseExported()
 	l.keep.nextCheck = now.Mono + l.cfg.RetentionCheckInterval // a timer that was due while opening had its Tick
 	l.stats.RecoveredAt = now.Mono - l.boot.began
 	l.tail.lastActivity = now.Mono
@@ -489,7 +511,7 @@ func (l *Log) ready(now Now) {
 // adoptPlan makes the planned extents the view, up to an offset.
 func (l *Log) adoptPlan(end Offset) {
 	p := &l.boot.plan
-	l.start = l.super.state.Start
+	l.start, l.hotStart = l.super.state.Start, p.HotStart
 	l.extents = l.extents[:0]
 	for _, x := range p.Extents {
 		if x.First >= end {

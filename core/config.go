@@ -30,15 +30,20 @@ type Config struct {
 
 	RetentionBytes         int64 // total that is kept at least; Unlimited
 	RetentionAge           Time
-	LocalRetentionBytes    int64 // on local disk; without a cold tier the lesser of both rules
+	LocalRetentionBytes    int64 // on local disk, of what the cold tier holds; without one the lesser of both rules
 	LocalRetentionAge      Time
 	RetentionCheckInterval Time
+
+	Cold             bool // a cold tier is configured
+	ColdMaxUploadAge Time // an active segment older than this rolls, so that it reaches the cold tier; Unlimited
 
 	ProducersMax int // producers remembered; beyond that the one silent longest is forgotten
 
 	VerifyAllOnOpen    bool
 	RepairChecksumTail bool
 	AllowDamaged       bool
+	AcceptLoss         bool // open although records are on no tier: Start moves behind them
+	Create             bool // with a cold tier: begin a new log where neither directory nor bucket holds one
 	Repair             bool // rebuild a lost superblock; declare what is damaged lost instead of refusing
 	ReadOnly           bool // plan only: Open stops before its first write (check, read, dump)
 }
@@ -53,7 +58,7 @@ func DefaultConfig() Config {
 		MinFreeBytes: 256 << 20, Preallocate: true, PrepareBytes: 1 << 20, IdleSave: second / 100,
 		RetentionBytes: Unlimited, RetentionAge: Unlimited,
 		LocalRetentionBytes: Unlimited, LocalRetentionAge: Unlimited,
-		RetentionCheckInterval: 60 * second, ProducersMax: 4096,
+		RetentionCheckInterval: 60 * second, ColdMaxUploadAge: Unlimited, ProducersMax: 4096,
 	}
 }
 
@@ -114,6 +119,8 @@ func (c *Config) Validate() error {
 		return bad("local_retention_age", c.LocalRetentionAge, "above 0, or -1 for unlimited")
 	case c.RetentionCheckInterval <= 0 || c.RetentionCheckInterval > timeMax:
 		return bad("retention_check_interval", c.RetentionCheckInterval, "above 0 up to 36 years")
+	case c.ColdMaxUploadAge != Unlimited && (c.ColdMaxUploadAge < 1_000_000 || c.ColdMaxUploadAge > timeMax):
+		return bad("cold.max_upload_age", c.ColdMaxUploadAge, "1 ms up to 36 years, or -1 for unlimited")
 	case c.ProducersMax < 1:
 		return bad("producers_max", c.ProducersMax, "1 or more")
 	}

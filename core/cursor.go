@@ -33,6 +33,7 @@ type Cursor struct {
 
 	place  place // where the walk goes on
 	level  level // how the position of the next fetch is found
+	again  bool  // the fetch before did not verify
 	broken bool  // every level failed in fetch.Extent: a newer View decides
 	fault  fault // the failure to report then
 
@@ -132,7 +133,7 @@ func (c *Cursor) Next(v *View, committed Offset, bytes int) (*Fetch, error) {
 	}
 	if c.broken {
 		c.broken, c.level = false, byPlace
-		if x.Segment == c.fetch.Extent.Segment {
+		if x.same(&c.fetch.Extent) {
 			return nil, c.fault.err(x)
 		}
 	}
@@ -170,7 +171,7 @@ func (c *Cursor) find(v *View) (*Extent, error) {
 // plan fills in the fetch: from which position, how many bytes.
 func (c *Cursor) plan(v *View, x *Extent, bytes int) {
 	f := &c.fetch
-	if c.place.valid && (c.place.segment != x.Segment || c.place.base > c.pos.Offset) {
+	if c.place.valid && (!x.same(&c.fetch.Extent) || c.place.segment != x.Segment || c.place.base > c.pos.Offset) {
 		c.place.valid = false
 	}
 	if !c.place.valid {
@@ -182,7 +183,7 @@ func (c *Cursor) plan(v *View, x *Extent, bytes int) {
 		}
 	}
 	f.Extent, f.From, f.LogID = *x, c.pos.Offset, v.LogID
-	f.Pos, f.NoIndex = 0, false
+	f.Pos, f.NoIndex, f.Again = 0, false, c.again
 	switch {
 	case c.place.valid:
 		f.Pos = c.place.pos

@@ -47,9 +47,15 @@ func (c *Cursor) headerFault(at *place, b header) fault {
 // err makes the error, in the extent that the current View still promises.
 func (x *fault) err(e *Extent) error {
 	d := &CorruptError{Segment: e.Segment, Base: e.Base, Pos: x.pos, Offset: x.offset, End: x.end}
+	if e.Tier == TierCold {
+		d.Tier, d.Object = e.Tier, e.Object()
+	}
 	switch x.kind {
 	case faultMissing:
 		d.Expected, d.Found = "a segment file", "none"
+		if e.Tier == TierCold {
+			d.Expected = "an object"
+		}
 	case faultCut:
 		d.Expected = fmt.Sprintf("a batch of %d bytes", x.want)
 		d.Found = fmt.Sprintf("the end of the file after %d", x.got)
@@ -73,6 +79,9 @@ func damagedExtent(x *Extent, o Offset) error {
 		Segment: x.Segment, Base: x.Base, Pos: x.DamagePos, Offset: o, End: x.End,
 		Expected: "a batch that verifies", Found: "bytes that do not verify",
 	}
+	if x.Tier == TierCold && !x.Lost {
+		d.Tier, d.Object = x.Tier, x.Object()
+	}
 	switch {
 	case x.Lost:
 		d.Expected, d.Found = "records", "a span that a repair declared lost"
@@ -90,7 +99,7 @@ func damagedExtent(x *Extent, o Offset) error {
 // uncovered is the error of an offset that no extent holds; i is the extent behind it.
 func uncovered(v *View, i int, o Offset) error {
 	if o < v.HotStart {
-		return &TrimmedError{Requested: o, Start: v.HotStart}
+		return &TierError{Tier: TierCold, Offset: o}
 	}
 	d := &CorruptError{Pos: -1, Offset: o, Expected: "a segment that holds the offset", Found: "none"}
 	if i > 0 {

@@ -82,7 +82,7 @@ func (c *Cursor) take(q, end int, b *header) bool {
 	}
 	x := &c.batches[n]
 	x.Identity, x.Payload, x.Segment, x.Pos = b.id, payload, f.Extent.Segment, pos
-	c.level = byPlace
+	c.level, c.again = byPlace, false
 	return true
 }
 
@@ -193,7 +193,7 @@ func nextBoundary(pos, sector int64) int64 { return (pos + sector - 1) &^ (secto
 // failed records that the walk broke. What was served before stays served; the next fetch tries
 // the next way to find the position, and after the last one a newer View decides.
 func (c *Cursor) failed(x fault) {
-	c.place.valid = false
+	c.place.valid, c.again = false, true
 	if c.level == byScan {
 		c.broken, c.fault = true, x
 		return

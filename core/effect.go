@@ -6,11 +6,13 @@ import "varve/core/segment"
 // overlap; at most one effect of a lane is in flight.
 type Lane uint8
 
-// Lanes of the hot tier.
+// Lanes.
 const (
-	Tail  Lane = iota // everything that appends: Create, Commit, Rollback, Seal
-	Syncs             // Sync: the timer's sync, beside a Commit
-	Hot               // discovery, superblock, and all other work on files
+	Tail      Lane = iota // everything that appends: Create, Commit, Rollback, Seal
+	Syncs                 // Sync: the timer's sync, beside a Commit
+	Hot                   // discovery, superblock, and all other work on files
+	Uploads               // Upload: a sealed segment becomes an object
+	Catalogue             // the manifest of the cold tier, and deletions there
 	LaneCount
 )
 
@@ -191,6 +193,61 @@ type Quarantine struct {
 	Names []string // other names: superblock slots that a repair replaces
 }
 
+// Upload copies the span [Header.Base, Header.End) of a segment file into an object under a key that
+// was never used before, verifying each batch. Success promises that the object is durable and that
+// the store's checksum of it is the one computed here.
+type Upload struct {
+	answer
+	Header            segment.Header // kind Replacement, ID and epoch those of the source
+	Attempt           uint64
+	Source            FileEntry
+	SourceEpoch       Epoch
+	SourceSectorBytes uint32
+	IndexSpacingBytes int64
+
+	Bytes            int64 // result: size of the object
+	FooterBytes      int64 // of its footer, at its end
+	CRC              uint32
+	MinTime, MaxTime Time
+	AppendTime       Time // of its newest batch
+}
+
+// Object returns the object that the effect writes.
+func (e *Upload) Object() Object {
+	return Object{Base: e.Header.Base, End: e.Header.End, Epoch: e.Header.Epoch, Attempt: e.Attempt}
+}
+
+// Object names an object of the cold tier.
+type Object struct {
+	Base, End Offset
+	Epoch     Epoch
+	Attempt   uint64
+}
+
+// LoadManifest reads the manifest of the cold tier.
+type LoadManifest struct {
+	answer
+	Missing bool   // there is none
+	Tag     string // the bucket's version of it, for SwapManifest
+	Bytes   []byte
+}
+
+// SwapManifest replaces the manifest if it is still the version that Tag names; without a Tag, if
+// there is none. After any error nobody knows whether it happened, or will happen yet.
+type SwapManifest struct {
+	answer
+	Bytes  []byte
+	Tag    string
+	NewTag string // result
+	Lost   bool   // result: the error says that it is another version now
+}
+
+// Delete deletes objects. One that is not there is deleted.
+type Delete struct {
+	answer
+	Objects []Object
+}
+
 // Space looks at the free space; only used while there is too little.
 type Space struct{ answer }
 
@@ -239,6 +296,18 @@ func (*Quarantine) Lane() Lane { return Hot }
 // Lane implements Effect.
 func (*Space) Lane() Lane { return Hot }
 
+// Lane implements Effect.
+func (*Upload) Lane() Lane { return Uploads }
+
+// Lane implements Effect.
+func (*LoadManifest) Lane() Lane { return Catalogue }
+
+// Lane implements Effect.
+func (*SwapManifest) Lane() Lane { return Catalogue }
+
+// Lane implements Effect.
+func (*Delete) Lane() Lane { return Catalogue }
+
 // Fetch is one read of a Cursor: bytes of one extent, from a batch boundary on. It belongs to no
 // lane; any number may be in flight, one a cursor.
 type Fetch struct {
@@ -246,6 +315,7 @@ type Fetch struct {
 	From    Offset // the first offset wanted
 	Pos     int64  // position of the batch that holds From; 0: look it up
 	NoIndex bool   // the index misled us: start at the first batch
+	Again   bool   // what was read did not verify: nothing that is kept of it counts
 	Bytes   int    // how much to read; a batch longer than that is asked for again
 	LogID   segment.LogID
 

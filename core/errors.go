@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"varve/core/manifest"
 	"varve/core/segment"
 )
 
@@ -22,6 +23,8 @@ var (
 	ErrFenced      = errors.New("core: producer epoch is old")
 	ErrOutOfRange  = errors.New("core: offset beyond the committed end")
 	ErrBadKind     = errors.New("core: unknown payload kind")
+	ErrNoColdTier  = errors.New("core: no cold tier is configured")
+	ErrTierDown    = errors.New("core: a tier that may hold committed records does not answer; appends wait for it")
 
 	// ErrUnknown ends an append that may or may not be in the log: a sync failed or the log went
 	// away under it. Look at the log after reopening, or send it again with a producer sequence.
@@ -38,11 +41,18 @@ type CorruptError struct {
 	End      Offset // first record after the damage, 0 if unknown
 	Expected string
 	Found    string
+	Tier     Tier   // where the file or object is
+	Object   Object // cold: the object
 }
 
-// Name returns the name of the damaged file, "" where no file is left that should hold the offset.
+// Name returns the name of the damaged file or the key of the object, "" where none is left that
+// should hold the offset.
 func (e *CorruptError) Name() string {
-	if e.Segment == 0 {
+	switch {
+	case e.Tier == TierCold:
+		s := manifest.Segment{Base: e.Object.Base, End: e.Object.End, Epoch: e.Object.Epoch, Attempt: e.Object.Attempt}
+		return string(s.AppendKey(nil))
+	case e.Segment == 0:
 		return ""
 	}
 	return segment.Name(e.Base, e.Segment)
@@ -88,6 +98,16 @@ type TrimmedError struct{ Requested, Start Offset }
 
 func (e *TrimmedError) Error() string {
 	return fmt.Sprintf("core: offset %d was trimmed; the log starts at %d", e.Requested, e.Start)
+}
+
+// TierError says that an offset is in a tier that does not answer. Nothing is lost: try again.
+type TierError struct {
+	Tier   Tier
+	Offset Offset
+}
+
+func (e *TierError) Error() string {
+	return fmt.Sprintf("core: offset %d is in the %s tier, which does not answer", e.Offset, e.Tier)
 }
 
 // DivergedError says that the reader's last record is not in this log: a power loss gave its

@@ -128,7 +128,7 @@ func (l *Log) nextSave(now Now) Effect {
 	if now.Mono < s.retryAt || l.dirBusy() && (!s.renamed[0] || !s.renamed[1]) {
 		return nil
 	}
-	if target := l.startTarget(); target > l.start {
+	if target := max(l.startTarget(), l.start); target > l.start || l.hotTarget() > l.hotStart {
 		l.snapshot()
 		s.state.Start = target
 		s.state.HotStart = l.hotStartAt(target)

@@ -39,6 +39,7 @@ type Log struct {
 	// Watermarks. Invariant: start <= frontier <= written <= end, start <= committed <= written.
 	// frontier never passes what a completed sync covered; committed never falls.
 	start     Offset
+	hotStart  Offset // first offset that is kept on disk; what lies before it is in the cold tier
 	frontier  Offset // proven on the device
 	committed Offset // acked; readers stop here
 	written   Offset // a completed Commit holds it
@@ -53,6 +54,7 @@ type Log struct {
 	boot  boot
 	super superState
 	keep  retention
+	cold  coldState
 
 	producers producers
 	outcomes  ring[Outcome]
@@ -63,6 +65,7 @@ type Log struct {
 	viewVersion uint64
 
 	ioError IOError
+	waiting error // why the log takes no appends while it is Recovering; nil: no space
 }
 
 // Stats counts what the log did since Open.
@@ -95,7 +98,8 @@ func (l *Log) Reopen(cfg Config, now Now) error {
 	l.cfg, l.phase, l.err = cfg, Opening, nil
 	l.marks, l.stats = MarkSet{}, Stats{}
 	l.id, l.epoch, l.identitySeed = segment.LogID{}, 0, 0
-	l.start, l.frontier, l.committed, l.written, l.end = 0, 0, 0, 0, 0
+	l.start, l.hotStart, l.frontier, l.committed, l.written, l.end = 0, 0, 0, 0, 0, 0
+	l.waiting = nil
 	l.flight, l.ticked = [LaneCount]Effect{}, 0
 	l.tail.reset(now)
 	l.sync = syncState{effect: l.sync.effect, bounds: l.sync.bounds}
@@ -103,6 +107,7 @@ func (l *Log) Reopen(cfg Config, now Now) error {
 	l.hot.reset()
 	l.boot.reset(now)
 	l.super.reset()
+	l.cold.reset()
 	l.keep = retention{nextCheck: now.Mono + cfg.RetentionCheckInterval}
 	l.producers.reset(cfg.ProducersMax)
 	l.outcomes.reset()
@@ -127,6 +132,9 @@ func (l *Log) HotStart() Offset {
 	}
 	return l.written
 }
+
+// Exported returns the offset up to which every record is in the cold tier, or below Start.
+func (l *Log) Exported() Offset { return l.cold.exported }
 
 // Frontier returns the offset up to which records are proven to be on the device.
 func (l *Log) Frontier() Offset { return l.frontier }
@@ -174,7 +182,7 @@ func (l *Log) ViewVersion() uint64 { return l.viewVersion }
 func (l *Log) FillView(v *View) {
 	v.Version, v.LogID = l.viewVersion, l.id
 	v.Start, v.HotStart, v.Epoch = l.start, l.HotStart(), l.epoch
-	v.Extents = append(v.Extents[:0], l.extents...)
+	v.Extents = l.fillExtents(v.Extents[:0])
 	v.Lineage = append(v.Lineage[:0], l.lineage...)
 }
 
@@ -202,11 +210,14 @@ func (l *Log) LocateTime(id segment.ID, t Time) (base Offset, ok bool) {
 	return base, ok
 }
 
-// Damaged reports that a reader or a scrubber met damage in an extent. Without another tier there
-// is nothing to heal from: it is counted, and the reader has its error.
-func (l *Log) Damaged(_ Now, _ Extent, _ error) {
+// Damaged reports that a reader or a scrubber met damage in an extent. What the cold tier holds is
+// served from there from now on; for anything else the reader has its error.
+func (l *Log) Damaged(_ Now, d *CorruptError) {
 	l.mark(MarkDamagedReader)
 	l.stats.Corruptions++
+	if d.Tier == TierHot && l.cfg.Cold && l.phase == Ready {
+		l.healFromCold(d.Segment, d.Offset)
+	}
 }
 
 // Next hands out the next effect of a lane, nil if the lane is busy or has nothing to do.
@@ -233,6 +244,8 @@ func (l *Log) decide(now Now, lane Lane) Effect {
 			return l.nextBoot(now)
 		case lane == Tail && l.boot.step == bootDeclare:
 			return l.issueDeclare(now)
+		case lane == Catalogue && l.cfg.Cold:
+			return l.nextMerge(now)
 		}
 	case Ready, Closing:
 		switch lane {
@@ -240,9 +253,16 @@ func (l *Log) decide(now Now, lane Lane) Effect {
 			return l.nextTail(now)
 		case Syncs:
 			return l.nextSync(now)
-		default:
+		case Hot:
 			return l.nextHot(now)
 		}
+		if !l.cfg.Cold {
+			return nil
+		}
+		if lane == Uploads {
+			return l.nextUpload(now)
+		}
+		return l.nextCatalogue(now)
 	}
 	return nil
 }
@@ -318,6 +338,10 @@ func (l *Log) Complete(now Now, e Effect, err error) {
 		l.onSeal(now, e, err)
 	case *Sync:
 		l.onSync(now, e, err)
+	case *Upload:
+		l.onUpload(now, e, err)
+	case *LoadManifest, *SwapManifest, *Delete:
+		l.onCatalogue(now, e, err)
 	default:
 		l.onHot(now, e, err)
 	}
@@ -335,6 +359,9 @@ func (l *Log) Deadline() (Time, bool) {
 		l.tailDeadline(&d)
 		l.syncDeadline(&d)
 		l.hotDeadline(&d)
+		if l.cfg.Cold {
+			l.coldDeadline(&d)
+		}
 	}
 	return d.at, d.set
 }
@@ -400,6 +427,9 @@ func (l *Log) refuse() error {
 	case Opening, Planned:
 		return ErrNotOpen
 	case Recovering:
+		if l.waiting != nil {
+			return ErrTierDown
+		}
 		return ErrNoSpace
 	case Poisoned:
 		return ErrPoisoned

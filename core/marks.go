@@ -83,11 +83,37 @@ const (
 	MarkBelowStart                    // what nothing serves lies below Start, and is no damage
 	MarkEmptySegment                  // a segment that never took a batch was removed by a close
 	MarkCloseEarly                    // a close while the log was opening
+	MarkColdMissing                   // the first records are in a cold tier, and none is configured: refused
+	MarkColdAbsent                    // neither directory nor bucket holds a log: refused without create
+	MarkColdWait                      // an open waits for the cold tier
+	MarkDegraded                      // and serves meanwhile what is proven on disk
+	MarkManifestNewer                 // a newer manifest was refused
+	MarkManifestDamaged               // a damaged manifest was refused
+	MarkManifestOdd                   // a manifest was read that cannot be the newest
+	MarkRebuild                       // an empty directory was rebuilt from the cold tier
+	MarkTakenOver                     // the manifest's lineage is newer than the directory's
+	MarkTierGap                       // records between Start and HotStart are in no tier: refused
+	MarkAcceptLoss                    // and were given up
+	MarkColdServes                    // an open found in the cold tier what the disk lacks
+	MarkClaimLost                     // another owner wrote the manifest while this one opened
+	MarkSwapDoubt                     // the outcome of a swap was unknown
+	MarkSwapOurs                      // and it had happened
+	MarkFenced                        // another owner has taken over: poisoned
+	MarkUploadOrphan                  // a started upload of an earlier life was given up
+	MarkUploadFailed                  // an upload failed
+	MarkExportBlocked                 // damage stops the export
+	MarkExportLost                    // a span declared lost was recorded as such
+	MarkExported                      // a segment is in the cold tier
+	MarkObjectDeleted                 // objects were deleted
+	MarkEvicted                       // files left the disk because the cold tier holds them
+	MarkOffload                       // on request
+	MarkRetentionCold                 // total retention moved Start in the cold tier
+	MarkHealed                        // damage was healed: the cold tier serves what a file held
 	MarkCount
 )
 
 // MarkSet is a set of marks.
-type MarkSet [2]uint64
+type MarkSet [(MarkCount + 63) / 64]uint64
 
 // Has reports whether a mark is in the set.
 func (s *MarkSet) Has(m Mark) bool { return s[m>>6]&(1<<(m&63)) != 0 }

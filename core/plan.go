@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"varve/core/manifest"
 	"varve/core/segment"
 )
 
@@ -14,12 +15,12 @@ type Plan struct {
 	Files   []PlanFile
 	Unknown []string // names that are not ours; never touched
 
-	Epoch    Epoch  // that this open claims
-	Start    Offset // first readable offset
-	HotStart Offset // first offset on disk
-	Evidence Offset // proven durable
-	End      Offset // the recovered end
-	Extents  []Extent
+	Epoch    Epoch    // that this open claims
+	Start    Offset   // first readable offset
+	HotStart Offset   // first offset on disk
+	Evidence Offset   // proven durable
+	End      Offset   // the recovered end
+	Extents  []Extent // on disk; what the cold tier serves lies before and between them
 	Rescues  []Rescue // content above evidence, copied before it is served
 	Declared []Span   // damaged or missing spans that a repair declares lost
 	Rebuilt  bool     // a repair derived the superblock from the segments
@@ -33,6 +34,7 @@ type Plan struct {
 	Lost    LostSuffixError
 	Refused error // why the log cannot be opened
 
+	cold        *manifest.Manifest // nil: there is no cold tier, or it does not answer
 	refusal     RefusedError
 	twins       bool // two files have one segment id
 	quarantines []FileEntry

@@ -1,6 +1,11 @@
 package core
 
-import "varve/core/segment"
+import (
+	"fmt"
+
+	"varve/core/manifest"
+	"varve/core/segment"
+)
 
 // reconcile makes the plan. It is pure and idempotent; it may ask for files to be verified batch by
 // batch first (rescan), and is called again afterwards.
@@ -10,6 +15,9 @@ func (p *Plan) reconcile(s *segment.Superblock, cfg *Config, marks *MarkSet) {
 	p.quarantines, p.Declared = p.quarantines[:0], p.Declared[:0]
 	p.Refused, p.Torn, p.TornBytes = nil, false, 0
 	p.Start, p.HotStart = s.Start, s.HotStart
+	if p.cold != nil { // the manifest's moves first
+		p.Start = max(p.Start, p.cold.Start)
+	}
 	r.measureFiles()
 	r.claimEpoch()
 	if p.Refused != nil {
@@ -182,11 +190,17 @@ func (r *reconciler) overlaps(at int) bool {
 // walk goes from HotStart to the recovered end, taking at each offset the file that may serve it.
 func (r *reconciler) walk() {
 	p := r.p
+	r.coldPrefix()
 	o := p.HotStart
 	for !r.again && p.Refused == nil {
 		epoch, limit := ownerOf(r.s.Lineage, o)
 		at, end := r.pick(o, epoch)
 		if at < 0 {
+			if held, ok := r.held(o, epoch); ok {
+				r.marks.Add(MarkColdServes)
+				o = min(held, limit, r.nextServed(o))
+				continue
+			}
 			next, more := r.gap(o, epoch)
 			if !more {
 				break
@@ -203,6 +217,84 @@ func (r *reconciler) walk() {
 		o = end
 	}
 	p.End = o
+	if p.cold == nil {
+		return
+	}
+	p.HotStart = o
+	if len(p.Extents) > 0 {
+		p.HotStart = p.Extents[0].First
+	}
+}
+
+// coldPrefix checks that what lies before HotStart is in the cold tier, without a gap.
+func (r *reconciler) coldPrefix() {
+	p := r.p
+	if p.cold == nil {
+		return
+	}
+	for o := p.Start; o < p.HotStart; {
+		s := covering(p.cold, o)
+		if s != nil {
+			o = s.End
+			continue
+		}
+		if r.cfg.AcceptLoss {
+			r.marks.Add(MarkAcceptLoss)
+			p.Start = min(nextCovered(p.cold, o), p.HotStart)
+			o = p.Start
+			continue
+		}
+		r.marks.Add(MarkTierGap)
+		p.refusal = RefusedError{
+			Why:  fmt.Sprintf("records [%d, %d) are neither on disk nor in the cold tier", o, min(nextCovered(p.cold, o), p.HotStart)),
+			Next: "give the bucket its objects back; accept_loss gives these records and what lies before them up",
+		}
+		p.Refused = &p.refusal
+		return
+	}
+}
+
+// held returns how far the cold tier holds an offset under the epoch that owns it.
+func (r *reconciler) held(o Offset, epoch Epoch) (end Offset, ok bool) {
+	if r.p.cold == nil {
+		return 0, false
+	}
+	s := covering(r.p.cold, o)
+	if s == nil || s.State == manifest.Finished && s.Epoch != epoch {
+		return 0, false
+	}
+	return s.End, true
+}
+
+// covering returns the entry that stands for an offset, nil if none does.
+func covering(m *manifest.Manifest, o Offset) *manifest.Segment {
+	low, high := 0, len(m.Segments)
+	for low < high {
+		if mid := int(uint(low+high) >> 1); m.Segments[mid].Base > o {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	for i := low - 1; i >= 0; i-- {
+		if s := &m.Segments[i]; s.State.Covers() {
+			if o < s.End {
+				return s
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// nextCovered returns the least offset above o that an entry stands for.
+func nextCovered(m *manifest.Manifest, o Offset) Offset {
+	for i := range m.Segments {
+		if s := &m.Segments[i]; s.State.Covers() && s.Base > o {
+			return s.Base
+		}
+	}
+	return EndNone
 }
 
 // pick returns the file that serves an offset, and how far. A replacement wins within its span,

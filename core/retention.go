@@ -1,6 +1,9 @@
 package core
 
-import "varve/core/segment"
+import (
+	"varve/core/manifest"
+	"varve/core/segment"
+)
 
 // file is a sealed or inherited segment file.
 type file struct {
@@ -13,6 +16,7 @@ type file struct {
 // retention is what moves Start: Trim, and the limits on size and age.
 type retention struct {
 	want      Offset // Start shall reach it
+	hot       Offset // with a cold tier: HotStart shall reach it, as far as the cold tier holds what lies below
 	nextCheck Time   // Mono
 }
 
@@ -34,11 +38,69 @@ func (l *Log) Trim(_ Now, before Offset) error {
 	return nil
 }
 
-// startTarget is how far Start may move now: never past what is proven and acked.
-func (l *Log) startTarget() Offset { return min(l.keep.want, l.frontier, l.committed) }
+// Offload lets everything below an offset leave the local disk once the cold tier holds it. A segment
+// that is still active is sealed for it. Whole files go; it is done when View.HotStart has come as
+// near to the offset as files allow.
+func (l *Log) Offload(_ Now, before Offset) error {
+	if err := l.refuse(); err != nil {
+		return err
+	}
+	if !l.cfg.Cold {
+		return ErrNoColdTier
+	}
+	if before > l.committed {
+		return ErrOutOfRange
+	}
+	l.mark(MarkOffload)
+	a := &l.tail.active
+	if a.open && before > a.header.Base && a.pos > a.dataPos {
+		l.tail.rollWanted = true
+	}
+	l.keep.hot = max(l.keep.hot, before)
+	return nil
+}
+
+// Offloaded reports whether no file is left on disk whose records are all below an offset.
+func (l *Log) Offloaded(before Offset) bool {
+	if a := &l.tail.active; a.open && l.tail.rollWanted {
+		return false
+	}
+	return len(l.extents) == 0 || l.extents[0].End > before
+}
+
+// startTarget is how far Start may move now: never past what is proven and acked, and with a cold
+// tier never past what the manifest says, because another owner may have taken the log over.
+func (l *Log) startTarget() Offset {
+	to := min(l.keep.want, l.frontier, l.committed)
+	if l.cfg.Cold {
+		to = min(to, l.cold.m.Start)
+	}
+	return to
+}
+
+// hotTarget is how far files may leave the disk now: a file goes only once the manifest lists
+// verified objects for all of its span, and never above what is committed.
+func (l *Log) hotTarget() Offset {
+	if !l.cfg.Cold {
+		return 0
+	}
+	limit := min(l.keep.hot, l.cold.exported, l.committed)
+	to := Offset(0)
+	for i := range l.extents {
+		if x := &l.extents[i]; x.End <= limit && x.End != EndNone {
+			to = x.End
+		} else {
+			break
+		}
+	}
+	return to
+}
 
 // hotStartAt returns the first offset kept on disk when Start is at an offset: files go whole.
 func (l *Log) hotStartAt(start Offset) Offset {
+	if l.cfg.Cold {
+		start = max(start, l.hotStart, l.hotTarget())
+	}
 	for i := range l.extents {
 		if l.extents[i].End > start {
 			return min(l.extents[i].First, start)
@@ -50,32 +112,48 @@ func (l *Log) hotStartAt(start Offset) Offset {
 // moveStart makes a Start that both slots hold visible, and lets files go.
 func (l *Log) moveStart() {
 	s := &l.super
-	to := min(s.start[0], s.start[1])
-	if !s.renamed[0] || !s.renamed[1] || to <= l.start {
+	to, hot := min(s.start[0], s.start[1]), min(s.hot[0], s.hot[1])
+	if !s.renamed[0] || !s.renamed[1] || to <= l.start && (!l.cfg.Cold || hot <= l.hotStart) {
 		return
 	}
-	l.mark(MarkTrim)
-	l.start = to
+	l.hotStart = max(l.hotStart, hot)
+	if to > l.start {
+		l.mark(MarkTrim)
+		l.start = to
+		l.lineage = trimLineage(l.lineage, to)
+		l.cold.delete = true
+		l.raiseExported()
+	}
+	floor := to
+	if l.cfg.Cold {
+		floor = max(to, l.hotStart)
+	}
 	n := 0
-	for n < len(l.extents) && l.extents[n].End <= to {
+	for n < len(l.extents) && l.extents[n].End <= floor {
 		n++
+	}
+	if n > 0 && floor > to {
+		l.mark(MarkEvicted)
 	}
 	l.extents = append(l.extents[:0], l.extents[n:]...)
 	if len(l.extents) > 0 && l.extents[0].First < to {
 		l.mark(MarkTrimInside)
 	}
-	l.lineage = trimLineage(l.lineage, to)
 	l.dropFiles()
 	l.viewVersion++
 }
 
 // dropFiles hands every file to removal that serves nothing any more, void ones once they lie below
-// Start.
+// what is kept on disk.
 func (l *Log) dropFiles() {
+	floor := l.start
+	if l.cfg.Cold {
+		floor = max(floor, l.hotStart)
+	}
 	keep := l.files[:0]
 	for i := range l.files {
 		f := l.files[i]
-		if f.entry.Base < l.start && !l.serves(&f) && (!f.void || f.end <= l.start) {
+		if f.entry.Base < floor && !l.serves(&f) && (!f.void || f.end <= floor) {
 			l.hot.removeLater(f.entry)
 		} else {
 			keep = append(keep, f)
@@ -113,11 +191,79 @@ func (l *Log) tickRetention(now Now) {
 		return
 	}
 	l.keep.nextCheck = now.Mono + l.cfg.RetentionCheckInterval
-	bytesMax := tighter(l.cfg.RetentionBytes, l.cfg.LocalRetentionBytes)
-	ageMax := tighter(l.cfg.RetentionAge, l.cfg.LocalRetentionAge)
-	if to := l.retentionTarget(now, bytesMax, ageMax); to > l.keep.want && to > l.start {
+	bytesMax, ageMax := l.cfg.RetentionBytes, l.cfg.RetentionAge
+	if !l.cfg.Cold {
+		bytesMax = tighter(bytesMax, l.cfg.LocalRetentionBytes)
+		ageMax = tighter(ageMax, l.cfg.LocalRetentionAge)
+	} else {
+		to := l.retentionTarget(now, l.hotBytes(), l.cfg.LocalRetentionBytes, l.cfg.LocalRetentionAge)
+		l.keep.hot = max(l.keep.hot, to)
+		l.coldRetention(now, bytesMax, ageMax)
+		return
+	}
+	if to := l.retentionTarget(now, l.hotBytes(), bytesMax, ageMax); to > l.keep.want && to > l.start {
 		l.keep.want = to
 	}
+}
+
+// coldRetention applies the total limits to what is in the cold tier and what is not there yet. Every
+// byte counts once.
+func (l *Log) coldRetention(now Now, bytesMax, ageMax int64) {
+	c := &l.cold
+	rest := int64(0)
+	for i := range l.extents {
+		if x := &l.extents[i]; x.End > c.exported {
+			if f := l.fileOf(x.Segment); f != nil && l.extentEnd(f.entry) == x.End {
+				rest += f.entry.Bytes
+			}
+		}
+	}
+	if l.tail.active.open {
+		rest += l.tail.active.pos
+	}
+	total := rest
+	for i := range c.m.Segments {
+		if s := &c.m.Segments[i]; s.State == manifest.Finished && s.End > l.keep.want {
+			total += s.Bytes
+		}
+	}
+	target := l.start
+	for i := range c.m.Segments {
+		s := &c.m.Segments[i]
+		if !s.State.Covers() || s.End <= l.keep.want {
+			continue
+		}
+		tooBig := bytesMax != Unlimited && total-s.Bytes >= bytesMax
+		tooOld := ageMax != Unlimited && older(now.Wall, c.ages[i], ageMax)
+		if s.State == manifest.Lost { // it goes with what follows it, never by itself
+			continue
+		}
+		if !tooBig && !tooOld {
+			l.keep.want = max(l.keep.want, target)
+			return
+		}
+		l.mark(MarkRetentionCold)
+		total -= s.Bytes
+		target = s.End
+	}
+	l.keep.want = max(l.keep.want, target)
+	if to := l.retentionTarget(now, rest, bytesMax, ageMax); to > l.keep.want && target >= c.exported {
+		l.keep.want = to // the bucket is down for longer than records are kept
+	}
+}
+
+// hotBytes returns the bytes of the files that serve.
+func (l *Log) hotBytes() int64 {
+	total := int64(0)
+	for i := range l.files {
+		if !l.files[i].void {
+			total += l.files[i].entry.Bytes
+		}
+	}
+	if l.tail.active.open {
+		total += l.tail.active.pos
+	}
+	return total
 }
 
 // retains reports whether any limit is set.
@@ -136,16 +282,7 @@ func tighter(a, b int64) int64 {
 
 // retentionTarget walks whole segments from the head: those that are too old, and those without which
 // at least bytesMax are kept. The active segment and whatever is not proven stay.
-func (l *Log) retentionTarget(now Now, bytesMax, ageMax int64) Offset {
-	total := int64(0)
-	for i := range l.files {
-		if !l.files[i].void {
-			total += l.files[i].entry.Bytes
-		}
-	}
-	if l.tail.active.open {
-		total += l.tail.active.pos
-	}
+func (l *Log) retentionTarget(now Now, total, bytesMax, ageMax int64) Offset {
 	target := l.start
 	for i := range l.extents {
 		x := &l.extents[i]

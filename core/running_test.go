@@ -329,7 +329,7 @@ func TestLimitsAndReports(t *testing.T) {
 	r.now.Wall -= 1_000_000
 	r.put(2, 3, 20)
 	r.wantMarks(core.MarkClockBack)
-	r.log.Damaged(r.now, core.Extent{}, nil)
+	r.log.Damaged(r.now, new(core.CorruptError))
 	r.wantMarks(core.MarkDamagedReader)
 	if r.log.Stats().Corruptions != 1 {
 		t.Error("the report is not counted")

@@ -10,9 +10,10 @@ type superState struct {
 	next    int                // slot that the next save goes to
 	renamed [2]bool            // saved through a rename in this life
 	bytes   [2]int             // size of the slot's file
-	start   [2]Offset          // Start in the slot, once saved in this life
-	ends    [2]Offset          // frontier in the slot
-	retryAt Time               // Mono; after a failed save
+	start   [2]Offset          // Start and HotStart in the slot, once saved in this life
+	hot     [2]Offset
+	ends    [2]Offset // frontier in the slot
+	retryAt Time      // Mono; after a failed save
 
 	effect SaveSuper
 	buf    []byte
@@ -42,7 +43,8 @@ func contradiction(s *segment.Superblock) error {
 		return errSuperLineage
 	case s.Lineage[n-1].Epoch > s.Epoch:
 		return errSuperEpoch
-	case s.HotStart > s.Start || s.Start > s.Frontier || s.Frontier > offsetMax:
+	case s.HotStart > s.Start && s.ManifestSequence == 0 || s.HotStart > s.Frontier || s.Start > s.Frontier ||
+		s.Frontier > offsetMax:
 		return errSuperStart
 	}
 	return nil
@@ -71,7 +73,7 @@ func (l *Log) saved(e *SaveSuper) {
 	s := &l.super
 	s.renamed[e.Slot] = true
 	s.bytes[e.Slot] = len(e.Bytes)
-	s.start[e.Slot], s.ends[e.Slot] = s.state.Start, s.state.Frontier
+	s.start[e.Slot], s.hot[e.Slot], s.ends[e.Slot] = s.state.Start, s.state.HotStart, s.state.Frontier
 	s.next = 1 - e.Slot
 	s.retryAt = 0
 	l.stats.SuperSaves++
@@ -83,6 +85,9 @@ func (l *Log) snapshot() {
 	s.Frontier = l.frontier
 	s.Committed = min(l.committed, l.frontier)
 	s.CommittedEpoch = l.epochAt(max(s.Committed-1, 0))
+	if l.cfg.Cold {
+		s.ManifestSequence = max(s.ManifestSequence, l.cold.m.Sequence)
+	}
 }
 
 // lastSavedFrontier is the greatest frontier that a slot holds.

@@ -410,10 +410,17 @@ func (l *Log) onSeal(now Now, e *Seal, err error) {
 // retryDelay is the pause before a failed Seal, Create, removal or superblock save is tried again.
 const retryDelay Time = 100_000_000
 
+// rollAge is the age at which an active segment rolls, Unlimited for none.
+func (l *Log) rollAge() Time {
+	if l.cfg.Cold {
+		return tighter(l.cfg.SegmentAge, l.cfg.ColdMaxUploadAge)
+	}
+	return l.cfg.SegmentAge
+}
+
 func (l *Log) tickRoll(now Now) {
 	t, a := &l.tail, &l.tail.active
-	if a.open && a.pos > a.dataPos && !t.rollWanted && l.cfg.SegmentAge != Unlimited &&
-		now.Mono >= a.createdMono+l.cfg.SegmentAge {
+	if age := l.rollAge(); a.open && a.pos > a.dataPos && !t.rollWanted && age != Unlimited && now.Mono >= a.createdMono+age {
 		l.mark(MarkRollAge)
 		t.rollWanted = true
 	}
@@ -424,7 +431,7 @@ func (l *Log) tailDeadline(d *deadline) {
 	if t.retryAt > 0 && l.flight[Tail] == nil && (t.firstGathering() != nil || t.rollWanted || l.phase == Closing) {
 		d.add(t.retryAt)
 	}
-	if a.open && a.pos > a.dataPos && !t.rollWanted && l.cfg.SegmentAge != Unlimited {
-		d.add(a.createdMono + l.cfg.SegmentAge)
+	if age := l.rollAge(); a.open && a.pos > a.dataPos && !t.rollWanted && age != Unlimited {
+		d.add(a.createdMono + age)
 	}
 }

@@ -1,8 +1,23 @@
 package core
 
-import "varve/core/segment"
+import (
+	"varve/core/manifest"
+	"varve/core/segment"
+)
 
-// Extent is a span of offsets that one segment file serves.
+// Tier is where records are.
+type Tier uint8
+
+// Tiers.
+const (
+	TierHot  Tier = iota // local disk
+	TierCold             // object store
+)
+
+// String returns the tier's name.
+func (t Tier) String() string { return [...]string{"hot", "cold"}[t] }
+
+// Extent is a span of offsets that one segment file, or one object, serves.
 type Extent struct {
 	First, End Offset // [First, End); the active extent has no end yet: EndNone
 	Segment    segment.ID
@@ -17,6 +32,21 @@ type Extent struct {
 	Lost       bool // damaged, because a repair declared the span lost
 	MinTime    Time // least and greatest timestamp of the records; of a sealed file
 	MaxTime    Time
+	Tier       Tier
+	Attempt    uint64 // cold: the upload that made the object
+	Until      Offset // cold: where the object ends
+
+	FooterBytes int64 // cold: of the object's footer, at its end
+}
+
+// Object names the object of a cold extent.
+func (x *Extent) Object() Object {
+	return Object{Base: x.Base, End: x.Until, Epoch: x.Epoch, Attempt: x.Attempt}
+}
+
+// same reports whether two extents are of one file or object.
+func (x *Extent) same(y *Extent) bool {
+	return x.Segment == y.Segment && x.Tier == y.Tier && x.Attempt == y.Attempt
 }
 
 // EndNone is the end of the active extent: reads are bounded by Committed alone.
@@ -44,7 +74,7 @@ type View struct {
 	Start    Offset // first offset that may be read
 	HotStart Offset // first offset on local disk
 	Epoch    Epoch
-	Extents  []Extent // dense, in offset order, from HotStart on
+	Extents  []Extent // in offset order, dense; the cold ones are missing while that tier does not answer
 	Lineage  Lineage
 }
 
@@ -80,4 +110,74 @@ func (v *View) EpochAt(o Offset) Epoch {
 		e = v.Lineage[i].Epoch
 	}
 	return e
+}
+
+// fillExtents appends the extents of all tiers: those on disk, and what the cold tier holds before
+// and between them.
+func (l *Log) fillExtents(dst []Extent) []Extent {
+	if !l.cfg.Cold {
+		return append(dst, l.extents...)
+	}
+	o := l.start
+	for i := range l.extents {
+		x := &l.extents[i]
+		dst = l.coldExtents(dst, o, x.First)
+		dst = append(dst, *x)
+		o = x.End
+	}
+	return l.coldExtents(dst, o, l.written)
+}
+
+// ColdExtents appends what the cold tier holds, whether it is on disk as well or not.
+func (l *Log) ColdExtents(dst []Extent) []Extent { return l.coldExtents(dst, l.start, l.cold.exported) }
+
+// coldExtents appends what the cold tier holds of [from, to).
+func (l *Log) coldExtents(dst []Extent, from, to Offset) []Extent {
+	for from < to {
+		s := covering(&l.cold.m, from)
+		if s == nil {
+			return dst
+		}
+		x := Extent{
+			First: max(s.Base, from), End: min(s.End, to), Segment: s.ID, Base: s.Base, Epoch: s.Epoch, Bytes: s.Bytes,
+			DataPos: segment.SectorBytesMin, Sector: segment.SectorBytesMin, Index: IndexFooter,
+			MinTime: s.MinTime, MaxTime: s.MaxTime, Tier: TierCold, Attempt: s.Attempt, Until: s.End,
+			FooterBytes: s.FooterBytes,
+		}
+		if s.State == manifest.Lost {
+			x.Damage, x.DamagePos, x.Lost = segment.BreakTorn, -1, true
+		}
+		if from == l.start {
+			x.First = s.Base // Start may lie inside
+		}
+		dst = append(dst, x)
+		from = s.End
+	}
+	return dst
+}
+
+// healFromCold serves what a damaged file held from the cold tier, if that holds all of it. The file
+// is kept as one that serves nothing.
+func (l *Log) healFromCold(id segment.ID, at Offset) {
+	for i := range l.extents {
+		x := &l.extents[i]
+		if x.Segment != id || at < x.First || at >= x.End || x.End == EndNone || x.Damage != segment.BreakNone {
+			continue
+		}
+		for o := x.First; o < x.End; {
+			s := covering(&l.cold.m, o)
+			if s == nil || s.State != manifest.Finished || s.Epoch != x.Epoch {
+				return
+			}
+			o = s.End
+		}
+		l.mark(MarkHealed)
+		f := l.fileOf(x.Segment)
+		l.extents = append(l.extents[:i], l.extents[i+1:]...)
+		if f != nil && !l.serves(f) {
+			f.void = true
+		}
+		l.viewVersion++
+		return
+	}
 }

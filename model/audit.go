@@ -50,13 +50,14 @@ func (c *Checker) AuditDamage(now Time, first, end Offset) {
 	c.auditNext = end
 }
 
-// AuditEnd says that the audit found the end of the log.
-func (c *Checker) AuditEnd(now Time) {
+// AuditEnd says that the audit found nothing more. What it looked at, the log or one tier of it, has to
+// end there.
+func (c *Checker) AuditEnd(now Time, end Offset) {
 	if !c.event(now) || !c.auditing {
 		return
 	}
 	c.auditing = false
-	if c.auditNext != c.End() {
-		c.fail(K3, "the recovered log does not end where it said", 0, c.auditNext, c.End(), c.auditNext)
+	if c.auditNext != end {
+		c.fail(K3, "the recovered log does not end where it said", 0, c.auditNext, end, c.auditNext)
 	}
 }

@@ -151,7 +151,7 @@ var recoveryCases = []checkCase{
 			r.AuditRecord(r.now(), 0, 1, MakeValue(a, 0))
 		}
 		r.AuditRecord(r.now(), 1, 1, MakeValue(b, 0))
-		r.AuditEnd(r.now())
+		r.AuditEnd(r.now(), r.End())
 	}},
 	{"a recovered log is shorter than it said", K3, OnCommit, func(r *run, wrong bool) {
 		v := MakeValue(r.add(), 0)
@@ -171,7 +171,7 @@ var recoveryCases = []checkCase{
 		r.DamageInjected(r.now(), 0, 2, false)
 		r.AuditBegin(r.now())
 		r.AuditDamage(r.now(), pick[Offset](wrong, 1, 0), 2)
-		r.AuditEnd(r.now())
+		r.AuditEnd(r.now(), r.End())
 	}},
 	{"an unknown append comes and goes", K7, OnCommit, func(r *run, wrong bool) {
 		r.put()
@@ -286,7 +286,7 @@ var recoveryCases = []checkCase{
 		r.AuditBegin(r.now())
 		r.AuditDamage(r.now(), 0, 1)
 		r.AuditRecord(r.now(), 1, 1, r.value(1))
-		r.AuditEnd(r.now())
+		r.AuditEnd(r.now(), r.End())
 	}},
 	{"an audit is given damaged bytes", K11, OnCommit, func(r *run, wrong bool) {
 		v := MakeValue(r.add(), 0)

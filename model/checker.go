@@ -91,8 +91,10 @@ type Checker struct {
 	proven    Offset // end of what the device holds
 	recovered Offset // end at the last open
 
-	crashed bool  // since the last open
-	lossy   bool  // a crash since then kept only the device
+	crashed bool // since the last open
+	lossy   bool // a crash since then kept only the device
+	lost    bool // the disk was lost since then; other tiers hold [0, kept)
+	kept    Offset
 	crashAt Stamp // first crash since the last open
 
 	start      Offset

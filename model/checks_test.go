@@ -63,7 +63,7 @@ func (r *run) audit(vs ...Value) {
 		_, e := r.At(Offset(i))
 		r.AuditRecord(r.now(), Offset(i), e, v)
 	}
-	r.AuditEnd(r.now())
+	r.AuditEnd(r.now(), r.End())
 }
 
 func (r *run) follow(from Position) { r.ReaderStart(r.now(), 0, from, true) }

@@ -15,7 +15,7 @@
 //	c.Agree(now, start, end, committed)                       // the log's own watermarks, after each call
 //	c.Crash(now, PowerLoss)                                   // whatever is unresolved is unknown from here
 //	c.Opened(now, Life{...})                                  // recovery finished: what it claims
-//	c.AuditBegin(now); c.AuditRecord(...)...; c.AuditEnd(now) // what it really holds
+//	c.AuditBegin(now); c.AuditRecord(...)...; c.AuditEnd(now, end) // what it really holds
 //	c.Finish(now)
 //	if v := c.Violation(); v != nil { fmt.Println(v) }
 //

@@ -45,6 +45,9 @@ func (c *Checker) owed() (end Offset, excused bool) {
 		end = min(end, c.proven)
 	}
 	end = max(end, c.recovered)
+	if c.lost {
+		end = min(end, c.kept)
+	}
 	for i := range c.damages {
 		if d := &c.damages[i]; d.excused && d.first < end {
 			end, excused = d.first, true
@@ -69,7 +72,7 @@ func (c *Checker) judgeEnd(end Offset) {
 	case end < owed:
 		c.judgeLoss(end, owed)
 	}
-	if end < c.End() {
+	if end < c.End() && !(c.lost && end <= max(c.start, c.trimTo, c.retainTo)) {
 		if id := c.log[end]; c.ops[id].first < end {
 			c.fail(K3, "a recovered log ends inside a batch", id, end, c.ops[id].first, end)
 		}
@@ -165,7 +168,7 @@ func (c *Checker) begin(l Life) {
 	c.proven, c.recovered = end, end
 	c.committed = max(0, min(l.Committed, end))
 	c.moveStart(max(c.start, min(l.Start, end)))
-	c.crashed, c.lossy = false, false
+	c.crashed, c.lossy, c.lost = false, false, false
 }
 
 // Crash says that the life ended without a close, or that an open did: appends without an outcome
@@ -180,6 +183,21 @@ func (c *Checker) Crash(now Time, kind CrashKind) {
 	if kind == PowerLoss || (len(c.lives) > 0 && c.lives[c.current()].poisoned) {
 		c.lossy = true
 	}
+}
+
+// DiskLost says that the local disk is lost while no process runs, and that other tiers hold the
+// records below an offset: those the next open must still have, whatever the policy.
+func (c *Checker) DiskLost(now Time, kept Offset) {
+	if !c.event(now) {
+		return
+	}
+	if !c.crashed {
+		c.crashed, c.crashAt = true, c.stamp
+	}
+	if !c.lost || kept < c.kept {
+		c.kept = kept
+	}
+	c.lost = true
 }
 
 // Closed says that a clean close succeeded: all that was accepted is on the device.

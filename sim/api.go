@@ -4,7 +4,6 @@ import (
 	"math/bits"
 
 	"varve/core"
-	"varve/faultfs"
 )
 
 // HashEvery is the number of events between two of the hashes that World.Hashes returns.
@@ -18,14 +17,20 @@ const coreMarksMax = len(core.MarkSet{}) * 64
 
 // MarkCounts counts the runs that reached each mark. The zero value is ready for use.
 type MarkCounts struct {
-	disk [64]int64
-	core [coreMarksMax]int64
-	sim  [64]int64
+	disk   [64]int64
+	bucket [64]int64
+	core   [coreMarksMax]int64
+	sim    [64]int64
+	cold   int64 // runs with a cold tier
 }
 
 // Add counts one run.
 func (c *MarkCounts) Add(m *Marks) {
 	count(c.disk[:], uint64(m.Disk))
+	count(c.bucket[:], uint64(m.Bucket))
+	if m.Cold {
+		c.cold++
+	}
 	for i, set := range m.Core {
 		count(c.core[64*i:], set)
 	}
@@ -42,58 +47,48 @@ func count(to []int64, set uint64) {
 func (c *MarkCounts) Join(o *MarkCounts) {
 	for i := range c.disk {
 		c.disk[i] += o.disk[i]
+		c.bucket[i] += o.bucket[i]
 		c.sim[i] += o.sim[i]
 	}
 	for i := range c.core {
 		c.core[i] += o.core[i]
 	}
+	c.cold += o.cold
 }
 
 // MarkCount is one mark of the registry and the runs that reached it. The first word of its name is
-// where it lies: disk, core or sim.
+// where it lies: disk, core, bucket or sim.
 type MarkCount struct {
 	Name string
 	Runs int64
 }
 
 // List returns every mark, in the order of the registry. Those of Unreachable are there only if a
-// run reached them.
+// run reached them, those of a cold tier only if a run had one.
 func (c *MarkCounts) List() []MarkCount {
 	var all []MarkCount
-	add := func(name string, runs int64) {
-		if runs > 0 || Unreachable[name] == "" {
-			all = append(all, MarkCount{name, runs})
+	for _, e := range registry() {
+		runs := *c.at(&e)
+		if runs > 0 || Unreachable[e.name] == "" && e.due(c.cold > 0) {
+			all = append(all, MarkCount{e.name, runs})
 		}
-	}
-	for f := faultfs.Fault(1); f < faultfs.FaultCount; f++ {
-		add("disk "+f.String(), c.disk[f])
-	}
-	for m := range core.MarkCount {
-		add("core "+coreMarkName(m), c.core[m])
-	}
-	for m := range markCount {
-		add("sim "+markNames[m], c.sim[m])
 	}
 	return all
 }
 
+// at returns the count of a mark.
+func (c *MarkCounts) at(e *markEntry) *int64 {
+	return &[...][]int64{c.disk[:], c.core[:], c.bucket[:], c.sim[:]}[e.kind][e.index]
+}
+
 // Put sets the count of a mark by its name in List, and reports whether there is such a mark.
 func (c *MarkCounts) Put(name string, runs int64) bool {
-	for f := faultfs.Fault(1); f < faultfs.FaultCount; f++ {
-		if name == "disk "+f.String() {
-			c.disk[f] = runs
-			return true
-		}
-	}
-	for m := range core.MarkCount {
-		if name == "core "+coreMarkName(m) {
-			c.core[m] = runs
-			return true
-		}
-	}
-	for m := range markCount {
-		if name == "sim "+markNames[m] {
-			c.sim[m] = runs
+	for _, e := range registry() {
+		if e.name == name {
+			*c.at(&e) = runs
+			if e.cold && runs > 0 {
+				c.cold = max(c.cold, runs)
+			}
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"varve/core"
 	"varve/faultfs"
+	"varve/sim/fakebucket"
 )
 
 // The counts name the marks exactly as the registry does, each at its own place.
@@ -12,6 +13,7 @@ func TestMarkCountsFollowTheRegistry(t *testing.T) {
 	var all Marks
 	all.Disk = ^faultfs.FaultSet(0)
 	all.Core = core.MarkSet{^uint64(0), ^uint64(0)}
+	all.Bucket, all.Cold = ^fakebucket.FaultSet(0), true
 	all.Sim = ^uint64(0)
 	var c MarkCounts
 	c.Add(&all)

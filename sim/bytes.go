@@ -92,6 +92,12 @@ func (x *expander) bound(e *Event) {
 		e.A = (1 + e.A) * 100 * microsecond
 	case Rot:
 		e.A, e.B = e.A%1001, 1+e.B%8
+	case Offload:
+		e.A %= 1001
+	case Lose:
+		e.A = (1 + e.A) * microsecond
+	case Outage:
+		e.A %= outageCount
 	case Slow:
 		e.A, e.B = e.A%3, (1+e.B)*100*microsecond
 	}

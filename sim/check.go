@@ -13,14 +13,20 @@ import (
 // audit reads all that the log holds, at one instant, with a process of its own.
 func (w *World) audit() {
 	w.refreshView()
+	w.auditView(&w.view, w.log.Committed(), w.check.End())
+}
+
+// auditView reads all that a view promises.
+func (w *World) auditView(v *core.View, committed, end core.Offset) {
 	w.disk.Pause()
 	defer w.disk.Resume()
+	defer w.calmBucket()()
 	now, c := w.clock.mono, &w.auditor.cursor
 	w.check.AuditBegin(now)
 	next := w.log.Start()
 	c.Reset(core.Position{Offset: next})
 	for {
-		f, err := c.Next(&w.view, w.log.Committed(), 1<<16)
+		f, err := c.Next(v, committed, 1<<16)
 		if err != nil {
 			if next = w.auditDamage(err, next); next < 0 {
 				break
@@ -48,7 +54,7 @@ func (w *World) audit() {
 		}
 	}
 	_ = w.auditor.handle.Close()
-	w.check.AuditEnd(now)
+	w.check.AuditEnd(now, end)
 }
 
 func (w *World) auditBatch(b *core.CursorBatch, next core.Offset) core.Offset {
@@ -91,11 +97,13 @@ type planner struct {
 	log   *core.Log
 	store *disk.Store
 	fs    *faultfs.FS
+	view  core.View
 }
 
 func (p *planner) init(w *World) {
 	p.w, p.log, p.fs = w, new(core.Log), w.disk.FS(2)
 	p.store = disk.NewStore(p.fs)
+	p.store.SetObjects(w.cold.store)
 }
 
 // plan makes the plan; nil if the log does not get that far.
@@ -103,6 +111,7 @@ func (p *planner) plan() *core.Plan {
 	w := p.w
 	w.disk.Pause()
 	defer w.disk.Resume()
+	defer w.calmBucket()()
 	cfg := w.h.Config[w.process.config]
 	cfg.ReadOnly = true
 	now := w.clock.now()
@@ -112,11 +121,15 @@ func (p *planner) plan() *core.Plan {
 	}
 	p.store.Reset(p.fs)
 	for {
-		e := p.log.Next(now, core.Hot)
+		if e := p.log.Next(now, core.Hot); e != nil {
+			p.log.Complete(now, e, p.store.Run(e))
+			continue
+		}
+		e := p.log.Next(now, core.Catalogue)
 		if e == nil {
 			break
 		}
-		p.log.Complete(now, e, p.store.Run(e))
+		p.log.Complete(now, e, w.cold.store.Run(e))
 	}
 	if p.log.Phase() != core.Planned {
 		if !w.damaged() {
@@ -153,7 +166,8 @@ func (p *planner) again() {
 func (p *planner) sameContent() {
 	w := p.w
 	w.refreshView()
-	a, b := w.view.Extents, p.extents()
+	p.log.FillView(&p.view)
+	a, b := w.view.Extents, p.view.Extents
 	if len(a) != len(b) {
 		w.fail("K10", "a second recovery would serve other extents")
 		return
@@ -165,8 +179,6 @@ func (p *planner) sameContent() {
 		}
 	}
 }
-
-func (p *planner) extents() []core.Extent { return p.log.Plan().Extents }
 
 // clean judges the directory after a clean close: nothing to recover, nothing left over.
 func (p *planner) clean() {
@@ -196,6 +208,7 @@ func (w *World) leftovers() {
 	if w.process.hurt(w) {
 		return
 	}
+	w.objects()
 	w.names = w.disk.Images(w.names[:0])
 	for i := range w.names {
 		m := &w.names[i]
@@ -214,10 +227,13 @@ func (p *process) hurt(w *World) bool { return w.disk.Counts().Injected != p.inj
 // decodeImages judges K22: whatever the device is known to hold must be found in the files by a
 // decoder that shares no code with the log.
 func (w *World) decodeImages() {
-	if w.h.Damaging() {
+	if w.h.Damaging() || w.cold.exposed {
 		return
 	}
 	start, end := w.check.Start(), w.check.ProvenEnd()
+	if w.h.Cold() {
+		start = max(start, w.cold.hotStart)
+	}
 	if end <= start {
 		return
 	}
@@ -407,6 +423,9 @@ func (w *World) excuse() {
 func (w *World) cutEvidence() {
 	if !w.wild() {
 		return
+	}
+	if w.log.Marks().Has(core.MarkTakenOver) {
+		return // the manifest is newer than what is left of the superblock
 	}
 	if w.super.Frontier > w.log.End() {
 		w.fail("K11", "a log was opened below the frontier that its superblock states")

@@ -78,6 +78,8 @@ func (w *World) schedule(e *Event) {
 		}
 	case FindTime:
 		w.findTime(e)
+	case Offload:
+		w.offload(e)
 	case Restart:
 		w.restart(e)
 	default:
@@ -106,9 +108,11 @@ func (w *World) happen(e *Event) {
 		}
 	case Hurt:
 		w.disk.SetRates(&w.h.Rates)
+		w.hurtBucket(true)
 		p.faults = true
 	case Heal:
 		w.disk.Heal()
+		w.hurtBucket(false)
 		p.faults = false
 	case Clock:
 		w.clock.jump(e.A, e.B)
@@ -129,6 +133,10 @@ func (w *World) happen(e *Event) {
 		w.rot(e)
 	case Second:
 		w.second()
+	case Lose:
+		w.lose(e)
+	case Outage:
+		w.outage(e)
 	case Slow:
 		w.slow[e.A] = max(w.slow[e.A], e.B)
 		if e.B >= second {
@@ -230,7 +238,7 @@ func (w *World) producersRoom() int32 {
 		}
 		least = min(least, c.ProducersMax)
 	}
-	if w.h.On(SwTrim) || w.h.Damaging() {
+	if w.h.On(SwTrim) || w.h.Cold() || w.h.Damaging() {
 		return -1
 	}
 	return int32(least)

@@ -23,12 +23,15 @@ func identity(seed uint64) (id segment.LogID, nonce uint64) {
 
 // Expand draws the schedule of a seed into s, whose memory is reused. ops is the number of
 // operations; 0 draws it: 8 to 1000, median 50.
-func Expand(s *Schedule, seed uint64, ops int) {
-	x := expander{s: s}
+func Expand(s *Schedule, seed uint64, ops int) { ExpandMix(s, MixDisk, seed, ops) }
+
+// ExpandMix is Expand for another mix of tiers.
+func ExpandMix(s *Schedule, mixed Mix, seed uint64, ops int) {
+	x := expander{s: s, cold: mixed == MixCold}
 	x.r.Seed(mix(seed))
 	s.Events = s.Events[:0]
 	s.Header = Header{Seed: seed, Profile: drawProfile(&x.r)}
-	x.old = sub(seed, 4)%oldEvery == 0
+	x.old = !x.cold && sub(seed, 4)%oldEvery == 0
 	if x.old {
 		s.Header.Profile = Calm
 	}
@@ -49,6 +52,7 @@ type expander struct {
 	gap     int64 // typical time between operations
 	deaths  int64 // still to come
 	old     bool  // the log has a long lineage
+	cold    bool  // there is a cold tier
 	hurting bool
 	failing bool  // some call may fail
 	aiming  bool  // the profile arms single failures
@@ -121,9 +125,16 @@ func (x *expander) header() {
 		c.RetentionBytes, c.RetentionAge = core.Unlimited, core.Unlimited
 		c.LocalRetentionBytes, c.LocalRetentionAge = core.Unlimited, core.Unlimited
 	}
+	if x.cold {
+		x.coldHeader()
+		x.coldConfig(&h.Config[0])
+	}
 	h.Config[1] = h.Config[0]
 	if x.on(SwConfig) {
 		x.config(&h.Config[1])
+		if x.cold {
+			x.coldConfig(&h.Config[1])
+		}
 	}
 }
 
@@ -369,6 +380,9 @@ func (x *expander) world(left int64) {
 	}
 	if x.aiming {
 		x.aim()
+	}
+	if x.cold {
+		x.coldWorld()
 	}
 }
 

@@ -71,6 +71,9 @@ func (w *World) launch(lane core.Lane) {
 	f.executed, f.done, f.begun, f.err, f.sync = false, false, false, nil, f.syncing()
 	w.exclusive(lane)
 	took := w.latency(f.sync)
+	if lane >= core.Uploads {
+		took = 1 + w.rng.Below(2*bucketLatency*w.h.Sync)
+	}
 	if extra := w.slow[lane]; extra > 0 {
 		took += extra
 		w.slow[lane] = 0
@@ -190,7 +193,7 @@ func (w *World) completed(lane core.Lane) {
 		w.supers(e, err != nil)
 	}
 	w.log.Complete(w.clock.now(), e, err)
-	if err != nil {
+	if err != nil && lane < core.Uploads { // what a bucket refuses is tried again
 		w.told(e.Result().Failed, before)
 	}
 }
@@ -232,8 +235,15 @@ func (w *World) execute(f *flight) {
 	if w.process.saves > 0 {
 		w.dieInSave(e, stage)
 	}
+	if _, removes := e.(*core.Remove); removes {
+		w.cold.hotStart = max(w.cold.hotStart, w.log.HotStart())
+	}
 	before, failed := w.fs.Calls(), w.disk.Counts().Failed
-	f.done, f.err = w.store.Step(e)
+	if e.Lane() >= core.Uploads {
+		f.done, f.err = w.cold.store.Step(e)
+	} else {
+		f.done, f.err = w.store.Step(e)
+	}
 	f.executed = true
 	w.note(hashStep, uint64(stage)<<8|uint64(e.Lane()), boolHash(f.done)|boolHash(f.err != nil)<<1)
 	if w.Trace != nil {

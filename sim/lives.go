@@ -57,6 +57,7 @@ func (w *World) start() {
 	w.flights = [core.LaneCount]flight{}
 	w.spoiled = 0
 	w.store.Reset(w.fs)
+	w.cold.begin(w)
 	w.view.Version = 1<<64 - 1 // of another log
 	if n := p.recovery[0]; n > 0 && w.stage == stageSafety {
 		w.fs.SetCallBudget(n, w.rng.Next()&1 == 0)
@@ -205,14 +206,14 @@ func (w *World) phase() {
 		w.planExit()
 	case now == core.Failed && !p.exiting:
 		w.couldNotOpen(w.log.Err())
-	case now == core.Closed && !p.exiting && w.idle():
+	case now == core.Closed && !p.exiting && w.idle(core.LaneCount):
 		w.closed()
 	}
 }
 
-// idle reports whether no effect is in flight.
-func (w *World) idle() bool {
-	for i := range w.flights {
+// idle reports whether no effect of the lanes before one is in flight.
+func (w *World) idle(before core.Lane) bool {
+	for i := range w.flights[:before] {
 		if w.flights[i].effect != nil {
 			return false
 		}
@@ -224,6 +225,7 @@ func (w *World) idle() bool {
 func (w *World) opened() {
 	p, l := &w.process, w.log
 	p.opened, p.failed, p.rescue = true, 0, false
+	w.cold.exposed = false
 	if w.stage > stageLiveness {
 		w.stage = stageLiveness // an old error came up in the last close: again
 	}
@@ -399,9 +401,13 @@ func (w *World) pressure() {
 // spendBudget lets the effects in flight go on until the calls that the crash leaves them are used
 // up: a crash falls at any call, also inside an effect.
 func (w *World) spendBudget() {
-	first := core.Lane(w.rng.Below(int64(core.LaneCount)))
-	for i := range core.LaneCount {
-		f := &w.flights[(first+i)%core.LaneCount]
+	first := core.Lane(w.rng.Below(int64(w.lanes)))
+	for i := range w.lanes {
+		lane := (first + i) % w.lanes
+		f := &w.flights[lane]
+		if lane >= core.Uploads && w.rng.Next()&1 == 0 {
+			continue // the call never left
+		}
 		for f.effect != nil && !w.fs.Dead() && !(f.executed && (f.done || f.err != nil)) {
 			w.execute(f)
 		}

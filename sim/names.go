@@ -14,6 +14,7 @@ var kindNames = [kindCount]string{
 	RollNow: "roll", FindTime: "findtime", Restart: "restart", Crash: "crash", Doom: "doom",
 	Arm: "arm", Hurt: "hurt", Heal: "heal", Clock: "clock", Pause: "pause",
 	WriteBack: "writeback", Rot: "rot", Second: "second", Slow: "slow", Idle: "idle",
+	Offload: "offload", Lose: "lose", Outage: "outage",
 }
 
 // argNames are the words of the arguments A, B, C, D; "" means not used and zero.
@@ -32,6 +33,9 @@ var argNames = [kindCount][4]string{
 	Pause:    {"for"},
 	Rot:      {"where", "bits"},
 	Slow:     {"lane", "for"},
+	Offload:  {"where"},
+	Lose:     {"delay"},
+	Outage:   {"how"},
 }
 
 // words are the values of arguments that are no amounts. Those of Arm are in package faultfs.
@@ -40,7 +44,8 @@ var words = [kindCount][4][]string{
 	Crash:  {0: deathWords},
 	Doom:   {1: deathWords},
 	Clock:  {0: {"forward", "back", "freeze", "skew"}},
-	Slow:   {0: {"tail", "sync", "hot"}},
+	Slow:   {0: {"tail", "sync", "hot", "uploads", "catalogue"}},
+	Outage: {0: {"over", "timeout", "throttled", "denied"}},
 }
 
 var deathWords = []string{"kill", "power", "kill+power", "kill+pressure", "kill+pressure+power", "power+power"}
@@ -90,7 +95,7 @@ var switchNames = [switchCount]string{
 	SwSecond: "second", SwForward: "clock-forward", SwBackward: "clock-back",
 	SwFreeze: "clock-freeze", SwSkew: "clock-skew", SwConfig: "config", SwPause: "pause",
 	SwProducers: "producers", SwTrim: "trim", SwRoll: "roll", SwBig: "big", SwZeros: "zeros",
-	SwIdle: "idle",
+	SwIdle: "idle", SwOffload: "offload", SwLose: "lose", SwOutage: "outage",
 }
 
 // configKey is one number of a configuration in the text form.
@@ -98,23 +103,30 @@ type configKey struct {
 	name string
 	at   func(c *core.Config) int64
 	put  func(c *core.Config, v int64)
+	cold bool // only where there is a cold tier
+}
+
+// ofCold makes a key one that only a cold tier has.
+func ofCold(k configKey) configKey {
+	k.cold = true
+	return k
 }
 
 // number is the key of a numeric field.
 func number[T ~int | ~int64 | ~uint8](name string, field func(c *core.Config) *T) configKey {
 	return configKey{
-		name,
-		func(c *core.Config) int64 { return int64(*field(c)) },
-		func(c *core.Config, v int64) { *field(c) = T(v) },
+		name: name,
+		at:   func(c *core.Config) int64 { return int64(*field(c)) },
+		put:  func(c *core.Config, v int64) { *field(c) = T(v) },
 	}
 }
 
 // flag is the key of a yes or no: 1 or 0.
 func flag(name string, field func(c *core.Config) *bool) configKey {
 	return configKey{
-		name,
-		func(c *core.Config) int64 { return int64(boolHash(*field(c))) },
-		func(c *core.Config, v int64) { *field(c) = v != 0 },
+		name: name,
+		at:   func(c *core.Config) int64 { return int64(boolHash(*field(c))) },
+		put:  func(c *core.Config, v int64) { *field(c) = v != 0 },
 	}
 }
 
@@ -139,5 +151,8 @@ var configKeys = []configKey{
 	number("producers_max", func(c *core.Config) *int { return &c.ProducersMax }),
 	flag("verify_all_on_open", func(c *core.Config) *bool { return &c.VerifyAllOnOpen }),
 	flag("repair_checksum_tail", func(c *core.Config) *bool { return &c.RepairChecksumTail }),
+	ofCold(flag("cold", func(c *core.Config) *bool { return &c.Cold })),
+	ofCold(number("cold_max_upload_age", func(c *core.Config) *int64 { return &c.ColdMaxUploadAge })),
+	ofCold(flag("create", func(c *core.Config) *bool { return &c.Create })),
 	flag("allow_damaged", func(c *core.Config) *bool { return &c.AllowDamaged }),
 }

@@ -204,12 +204,16 @@ func (w *World) readError(r *reader, err error) {
 		w.res.Marks.add(MarkDiverged)
 		next = core.Position{Offset: max(w.log.Start(), min(e.First, w.log.Committed()))}
 	case *core.CorruptError:
+		if e.Tier == core.TierCold && w.cold.misread() {
+			w.res.Marks.add(MarkReadError)
+			break // of the way, not of the object: whoever asks again gets it
+		}
 		w.wildDamage()
 		if !w.reverted(e.Offset) {
 			w.check.ReadCorrupt(now, r.id, e.Offset)
 		}
 		w.res.Marks.add(MarkReadCorrupt)
-		w.log.Damaged(w.clock.now(), core.Extent{}, err)
+		w.log.Damaged(w.clock.now(), e)
 		w.ask = askAll
 		r.left = min(r.left, 1)
 		next = core.Position{Offset: w.log.Committed()}

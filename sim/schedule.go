@@ -3,6 +3,7 @@ package sim
 import (
 	"varve/core"
 	"varve/faultfs"
+	"varve/sim/fakebucket"
 )
 
 // Kind is what an event of a schedule does. Kinds up to lastOp are operations: calls of a client.
@@ -33,13 +34,32 @@ const (
 	Second    // another process tries to open the directory
 	Slow      // lane, nanoseconds: the next step of that lane takes that long
 	Idle      // -: nothing; keeps virtual time going
+	Offload   // where (permille): what lies below leaves the local disk
+	Lose      // delay before the reopen: the process dies and the disk is lost
+	Outage    // how (see OutageKind), calls that are answered before it: every call of the bucket fails
 	kindCount
 )
 
 const lastOp = Restart
 
 // IsOp reports whether an event is a call of a client.
-func (k Kind) IsOp() bool { return k <= lastOp }
+func (k Kind) IsOp() bool { return k <= lastOp || k == Offload }
+
+// OutageKind is how a bucket does not answer.
+type OutageKind = int64
+
+// Outages.
+const (
+	OutageOver OutageKind = iota
+	OutageTimeout
+	OutageThrottled
+	OutageDenied
+	outageCount
+)
+
+var outages = [outageCount]fakebucket.Fault{
+	fakebucket.NoFault, fakebucket.O1Before, fakebucket.O4Throttled, fakebucket.O11Denied,
+}
 
 // Death is how a process ends.
 type Death = int64
@@ -115,6 +135,9 @@ const (
 	SwBig
 	SwZeros
 	SwIdle // long quiet spells
+	SwOffload
+	SwLose   // the disk is lost
+	SwOutage // of the bucket
 	switchCount
 )
 
@@ -129,11 +152,13 @@ type Header struct {
 	Clients  int64
 	Switches uint64
 	Faults   faultfs.FaultSet
-	Rates    faultfs.Rates  // chance in 65536 that a call of a class meets one, while faults are on
-	Write    int64          // typical latency of a write, ns
-	Sync     int64          // typical latency of a sync, ns
-	Capacity int64          // bytes of the disk; 0: plenty
-	Config   [2]core.Config // of the first life; of lives after a Restart or Crash that says so
+	Rates    faultfs.Rates // chance in 65536 that a call of a class meets one, while faults are on
+	Write    int64         // typical latency of a write, ns
+	Sync     int64         // typical latency of a sync, ns
+	Bucket   fakebucket.FaultSet
+	Refusals fakebucket.Rates // as Rates, for calls of the bucket
+	Capacity int64            // bytes of the disk; 0: plenty
+	Config   [2]core.Config   // of the first life; of lives after a Restart or Crash that says so
 }
 
 // On reports whether a switch is on.
@@ -141,6 +166,9 @@ func (h *Header) On(s Switch) bool { return h.Switches>>s&1 != 0 }
 
 // Damaging reports whether the schedule can damage data that a log may rely on.
 func (h *Header) Damaging() bool { return h.Faults&damage != 0 }
+
+// Cold reports whether the log has a cold tier.
+func (h *Header) Cold() bool { return h.Config[0].Cold }
 
 // Schedule is one seed, expanded: what happens, explicitly.
 type Schedule struct {

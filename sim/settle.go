@@ -15,6 +15,9 @@ func retentionOf(c *core.Config) model.Retention {
 		}
 		return a
 	}
+	if c.Cold { // local limits move files, not Start
+		return model.Retention{Bytes: c.RetentionBytes, Age: c.RetentionAge}
+	}
 	return model.Retention{
 		Bytes: tighter(c.RetentionBytes, c.LocalRetentionBytes),
 		Age:   tighter(c.RetentionAge, c.LocalRetentionAge),
@@ -125,6 +128,7 @@ func (w *World) agree() {
 	}
 	p, l := &w.process, w.log
 	w.startMoved()
+	w.cold.hotStart = max(w.cold.hotStart, l.HotStart())
 	if l.Frontier() > w.check.ProvenEnd() {
 		w.fail("K1", "the log claims to be durable what no sync has covered")
 	}
@@ -138,7 +142,7 @@ func (w *World) agree() {
 		*a = now
 		w.check.Agree(w.clock.mono, now.start, now.end, now.committed)
 	}
-	if !p.judged && l.Phase() == core.Ready && w.idle() {
+	if !p.judged && l.Phase() == core.Ready && w.idle(core.Uploads) {
 		p.judged = true
 		if l.End() == p.recovered && l.End() > 0 && !p.hurt(w) && (!w.planned || w.rng.Chance(8192)) {
 			w.planned = true
@@ -152,6 +156,7 @@ func (w *World) beginLiveness() {
 	w.stage = stageLiveness
 	w.disk.Heal()
 	w.disk.SetCapacity(0)
+	w.healBucket()
 	w.fs.SetCallBudget(-1, false)
 	p := &w.process
 	p.faults, p.recovery, p.failed, p.saves = false, [2]int64{}, 0, 0
@@ -190,7 +195,7 @@ func (w *World) progress() {
 		w.pump()
 		w.deadline()
 	case w.stage == stageLiveness:
-		if w.followersBehind() {
+		if w.followersBehind() || w.exports() {
 			return
 		}
 		w.stage = stageRetain
@@ -212,7 +217,7 @@ func (w *World) progress() {
 
 // quiet reports whether nothing is under way.
 func (w *World) quiet() bool {
-	if w.log.Phase() != core.Ready || w.wait < len(w.waiting) || !w.idle() {
+	if w.log.Phase() != core.Ready || w.wait < len(w.waiting) || !w.idle(core.LaneCount) {
 		return false
 	}
 	for i := range w.readers {
@@ -290,6 +295,7 @@ func (w *World) retainMore() bool {
 func (w *World) close() {
 	w.stage = stageClosing
 	w.audit()
+	w.auditCold()
 	if r := w.follower(); r != nil && r.pos.Offset >= w.log.Start() {
 		w.check.ReaderDone(w.clock.mono, r.id)
 	}

@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"varve/core"
 	"varve/faultfs"
+	"varve/sim/fakebucket"
 )
 
 // eventsMax and opsMax bound a schedule: a hostile file cannot ask for more.
@@ -51,9 +53,26 @@ func (s *Schedule) AppendText(dst []byte) []byte {
 			dst = fmt.Appendf(dst, " %s=%d", faultfs.Op(op), rate)
 		}
 	}
+	if h.Cold() {
+		dst = append(dst, "\nbucket"...)
+		for f := fakebucket.NoFault + 1; f < fakebucket.FaultCount; f++ {
+			if h.Bucket.Has(f) {
+				dst = fmt.Appendf(dst, " %s", f)
+			}
+		}
+		dst = append(dst, "\nrefusals"...)
+		for op, rate := range h.Refusals {
+			if rate != 0 {
+				dst = fmt.Appendf(dst, " %s=%d", fakebucket.Op(op), rate)
+			}
+		}
+	}
 	for i := range h.Config {
 		dst = fmt.Appendf(dst, "\nconfig.%d", i)
 		for _, k := range configKeys {
+			if k.cold && !h.Cold() {
+				continue
+			}
 			dst = fmt.Appendf(dst, " %s=%d", k.name, k.at(&h.Config[i]))
 		}
 	}
@@ -83,6 +102,9 @@ func (e *Event) appendText(dst []byte) []byte {
 // Parse reads the text form. The error, a *TextError, names the line.
 func Parse(text []byte) (*Schedule, error) {
 	p := parser{s: &Schedule{}}
+	for i := range p.s.Header.Config {
+		p.s.Header.Config[i].ColdMaxUploadAge = core.Unlimited
+	}
 	if !strings.HasPrefix(string(text), "varve schedule 1\n") {
 		first, _, _ := strings.Cut(string(text[:min(len(text), 80)]), "\n")
 		return nil, &TextError{1, "varve schedule 1", first}
@@ -128,6 +150,8 @@ func (p *parser) finish() error {
 		return p.fail("clients 1..8", strconv.FormatInt(h.Clients, 10))
 	case h.Write < 1 || h.Sync < 1 || h.Write > 1e9 || h.Sync > 1e9:
 		return p.fail("latencies of 1 ns to 1 s", fmt.Sprint(h.Write, " ", h.Sync))
+	case h.Config[0].Cold != h.Config[1].Cold:
+		return p.fail("a cold tier in both configurations or in none", "one of each")
 	case h.Capacity < 0:
 		return p.fail("capacity of 0 or more", strconv.FormatInt(h.Capacity, 10))
 	}
@@ -177,10 +201,19 @@ func (p *parser) header(words []string) error {
 			h.Faults |= f.Bit()
 		}
 		return nil
+	case "bucket":
+		for _, w := range rest {
+			f, ok := fakebucket.ParseFault(w)
+			if !ok || f == fakebucket.NoFault {
+				return p.fail("a fault of the bucket", w)
+			}
+			h.Bucket |= f.Bit()
+		}
+		return nil
 	case "events":
 		p.events = true
 		return nil
-	case "latency", "rates", "config.0", "config.1":
+	case "latency", "rates", "refusals", "config.0", "config.1":
 		for _, w := range rest {
 			if err := p.pair(key, w); err != nil {
 				return err
@@ -236,6 +269,15 @@ func (p *parser) pair(key, word string) error {
 			return p.fail("call=rate, 0..65535", word)
 		}
 		h.Rates[op] = uint16(v)
+	case "refusals":
+		op := fakebucket.Op(0)
+		for op < fakebucket.OpCount && op.String() != name {
+			op++
+		}
+		if op == fakebucket.OpCount || v < 0 || v > 65535 {
+			return p.fail("call=rate, 0..65535", word)
+		}
+		h.Refusals[op] = uint16(v)
 	default:
 		i := int(key[len(key)-1] - '0')
 		at := slices.IndexFunc(configKeys, func(k configKey) bool { return k.name == name })
@@ -354,7 +396,11 @@ func argMax(k Kind, i int) int64 {
 	case k == Clock && i == 0:
 		return clockJumps - 1
 	case k == Slow && i == 0:
-		return 2
+		return int64(core.LaneCount) - 1
+	case k == Offload:
+		return 1000
+	case k == Outage:
+		return outageCount - 1
 	}
 	return 1e14 // durations: a day
 }

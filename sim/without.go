@@ -43,6 +43,7 @@ var switchMarks = map[string]Mark{
 	switchNames[SwPower]: MarkPower, switchNames[SwSecond]: MarkSecond, switchNames[SwForward]: MarkClock,
 	switchNames[SwBackward]: markClockBack, switchNames[SwFreeze]: markClockFreeze, switchNames[SwSkew]: markClockSkew,
 	switchNames[SwConfig]: MarkConfig, switchNames[SwPause]: MarkPause,
+	switchNames[SwLose]: MarkDiskLost, switchNames[SwOutage]: MarkOutage,
 	recoveryCrash: MarkRecoveryCrash, recoveryTwice: MarkRecoveryCrashTwice,
 }
 
@@ -165,6 +166,12 @@ func switchOf(e *Event) (Switch, bool) {
 		return SwSecond, true
 	case Idle:
 		return SwIdle, true
+	case Offload:
+		return SwOffload, true
+	case Lose:
+		return SwLose, true
+	case Outage:
+		return SwOutage, true
 	case Slow:
 		if e.B >= second {
 			return SwHang, true

@@ -48,14 +48,17 @@ type World struct {
 	fs   *faultfs.FS
 	lock io.Closer
 
-	store  *disk.Store
-	log    *core.Log
-	dead   *core.Log // of the life before
-	ghosts bool      // a write-back failed: the page cache, which outlives processes, may lose what it shows
-	late   [core.LaneCount]late
-	calls  Schedule // of same
-	spare  []uint64 // hashes of same
-	view   core.View
+	store    *disk.Store
+	cold     coldWorld
+	lanes    core.Lane // that the log has
+	log      *core.Log
+	dead     *core.Log // of the life before
+	ghosts   bool      // a write-back failed: the page cache, which outlives processes, may lose what it shows
+	late     [core.LaneCount]late
+	calls    Schedule // of same
+	spare    []uint64 // hashes of same
+	view     core.View
+	coldView core.View // of auditCold
 
 	check    *model.Checker
 	clock    clock
@@ -126,6 +129,7 @@ func NewWorld() *World {
 	}
 	w.fs = w.disk.FS(0)
 	w.store = disk.NewStore(w.fs)
+	w.cold.init(w)
 	w.planner.init(w)
 	return w
 }
@@ -155,6 +159,7 @@ func (w *World) reset(s *Schedule) {
 	w.disk.Reset(faultfs.Params{Seed: s.Header.Seed, Capacity: s.Header.Capacity})
 	w.attachTap()
 	w.disk.SetFaults(s.Header.Faults)
+	w.cold.reset(w)
 	w.check.Record = w.Record
 	w.check.Reset()
 	w.clock.reset()
@@ -206,8 +211,9 @@ func (w *World) caught() {
 			fmt.Fprintf(w.Trace, "%s\n", debug.Stack())
 		}
 		w.log, w.dead = new(core.Log), new(core.Log)
-		w.planner.init(w)
 		w.store = disk.NewStore(w.fs)
+		w.cold.init(w)
+		w.planner.init(w)
 	}
 }
 
@@ -354,7 +360,7 @@ func (w *World) pump() {
 		w.phase()
 		w.startMoved()
 		now := w.clock.now()
-		for lane := core.Lane(0); lane < core.LaneCount && w.process.up; lane++ {
+		for lane := core.Lane(0); lane < w.lanes && w.process.up; lane++ {
 			f := &w.flights[lane]
 			if f.effect != nil || w.ask>>lane&1 == 0 {
 				continue

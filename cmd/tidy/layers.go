@@ -30,6 +30,7 @@ var layers = []layer{
 	{dir: "tiers", imports: []string{"core/..."}},
 	{dir: "tiers/disk", imports: []string{"core/...", "tiers"}},
 	{dir: "tiers/disk/osfs", imports: []string{"tiers/disk"}, modules: systemCalls},
+	{dir: "tiers/cold", imports: []string{"core/...", "tiers", "tiers/disk"}}, // the simulator runs it
 	{dir: "tiers/dirbucket", imports: []string{"core/...", "tiers"}},
 	{dir: "tiers/valkey", imports: []string{"core/...", "tiers"}}, // the simulator runs it
 	{dir: "tiers/valkey/client", imports: []string{"core/...", "tiers", "tiers/valkey"}, modules: anyModule},
@@ -38,7 +39,7 @@ var layers = []layer{
 	{dir: "tiers/tiertest", imports: []string{"core/...", "tiers", "tiers/disk", "tiers/valkey"}},
 
 	{dir: "", imports: []string{
-		"core/...", "tiers", "tiers/disk", "tiers/disk/osfs", "tiers/dirbucket",
+		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/disk/osfs", "tiers/dirbucket",
 	}, modules: systemCalls},
 	{dir: "broker/...", imports: []string{"", "core/...", "tiers", "broker/..."}, modules: anyModule},
 	{dir: "cmd/varve", imports: []string{"", "core/...", "tiers/...", "broker/..."}, modules: anyModule},
@@ -49,7 +50,7 @@ var layers = []layer{
 	{dir: "model/ideal", imports: []string{"core/...", "model"}},
 	{dir: "model", imports: []string{"core/..."}},
 	{dir: "sim/...", imports: []string{
-		"core/...", "tiers", "tiers/disk", "tiers/valkey", "faultfs/...", "model/...", "sim/...",
+		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/valkey", "faultfs/...", "model/...", "sim/...",
 	}},
 	{dir: "cmd/varve-sim", imports: []string{"..."}, modules: anyModule},
 	{dir: "fuzz/...", imports: []string{"..."}},

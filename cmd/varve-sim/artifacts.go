@@ -52,8 +52,8 @@ func (r *runReport) artifact(ctx context.Context, g *failureGroup, folder string
 		}
 	}
 	var schedule sim.Schedule
-	sim.Expand(&schedule, v.Seed, r.job.ops)
-	source := scheduleSource{What: fmt.Sprint(v.Seed), Ops: r.job.ops, Without: r.job.without}
+	sim.ExpandMix(&schedule, r.job.mix, v.Seed, r.job.ops)
+	source := scheduleSource{What: fmt.Sprint(v.Seed), Profile: r.job.mix.String(), Ops: r.job.ops, Without: r.job.without}
 	text := fmt.Sprintf("property    %s\nseed        %d, the lowest of %d that fail like this\nlike this   %s\nreplay      %s\nshrink      varve-sim shrink %s\n\n%s\n",
 		v.Check, v.Seed, g.Count, signature(v.Check, v.Text), v.replay(r.job), source.words(), v.Text)
 	if v.Stack != "" {

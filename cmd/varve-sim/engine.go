@@ -30,6 +30,7 @@ type job struct {
 	stride      uint64 // between two seeds
 	shard       seedShard
 	workers     int
+	mix         sim.Mix
 	ops         int           // operations a seed; 0: drawn
 	limit       time.Duration // 0: none
 	all         bool          // go on after a violation
@@ -58,7 +59,7 @@ type violation struct {
 
 // replay returns the line that runs the seed again.
 func (v *violation) replay(j *job) string {
-	line := fmt.Sprintf("varve-sim replay %d --profile disk --ops %d", v.Seed, j.ops)
+	line := fmt.Sprintf("varve-sim replay %d --profile %s --ops %d", v.Seed, j.mix, j.ops)
 	if len(j.without) > 0 {
 		line += " --without " + strings.Join(j.without, ",")
 	}
@@ -271,9 +272,9 @@ func (f *findings) report(t *totals) {
 
 // traced runs a seed in a new world and returns its timeline and result; the timeline of a run that
 // panicked ends with the stack.
-func traced(seed uint64, ops int) (timeline string, r *sim.Result) {
+func traced(mix sim.Mix, seed uint64, ops int) (timeline string, r *sim.Result) {
 	var s sim.Schedule
-	sim.Expand(&s, seed, ops)
+	sim.ExpandMix(&s, mix, seed, ops)
 	var text strings.Builder
 	r = runTraced(sim.NewWorld(), &s, &text)
 	return text.String(), r

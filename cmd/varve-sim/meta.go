@@ -66,7 +66,7 @@ func (c *metaCommand) Run(ctx context.Context, s *streams) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			sim.Expand(&schedule, c.From+i, c.Ops)
+			sim.ExpandMix(&schedule, mixOf(c.Profile), c.From+i, c.Ops)
 			here := footprintOf(s.world(), &schedule)
 			again := footprintOf(dirty, &schedule)
 			if !here.equal(&again) {
@@ -107,8 +107,8 @@ func (c *metaCommand) diverged(ctx context.Context, s *streams, a, b *footprint,
 		s.note("the hashes are equal, the results are not:\n  %s\n  %s", a.Result, b.Result)
 	}
 	if procs > 0 {
-		mine, _ := traced(a.Seed, c.Ops)
-		theirs, err := timelineElsewhere(ctx, a.Seed, c.Ops, procs)
+		mine, _ := traced(mixOf(c.Profile), a.Seed, c.Ops)
+		theirs, err := timelineElsewhere(ctx, mixOf(c.Profile), a.Seed, c.Ops, procs)
 		if err != nil {
 			s.note("its timeline there: %v", err)
 		} else if n, mine, theirs := firstLine(mine, theirs); n > 0 {
@@ -119,7 +119,7 @@ func (c *metaCommand) diverged(ctx context.Context, s *streams, a, b *footprint,
 	if procs == 0 { // it may take the seeds before to use the world
 		first = c.From
 	}
-	s.note("varve-sim meta --seeds %d --from %d --ops %d", a.Seed-first+1, first, c.Ops)
+	s.note("varve-sim meta --profile %s --seeds %d --from %d --ops %d", mixOf(c.Profile), a.Seed-first+1, first, c.Ops)
 	return failure{errors.New("diverged")}
 }
 
@@ -142,8 +142,9 @@ func firstLine(a, b string) (n int, lineA, lineB string) {
 }
 
 // timelineElsewhere returns the timeline of a seed as another process runs it.
-func timelineElsewhere(ctx context.Context, seed uint64, ops, procs int) (string, error) {
-	cmd, err := self(ctx, "meta-child", "--timeline", "--seeds=1", fmt.Sprintf("--from=%d", seed), fmt.Sprintf("--ops=%d", ops))
+func timelineElsewhere(ctx context.Context, mix sim.Mix, seed uint64, ops, procs int) (string, error) {
+	cmd, err := self(ctx, "meta-child", "--timeline", "--seeds=1", fmt.Sprintf("--from=%d", seed), fmt.Sprintf("--ops=%d", ops),
+		"--profile="+mix.String())
 	if err != nil {
 		return "", err
 	}
@@ -176,7 +177,7 @@ type metaChild struct {
 
 func (c *metaCommand) start(ctx context.Context, procs int) (*metaChild, error) {
 	cmd, err := self(ctx, "meta-child", "--seeds="+strconv.FormatUint(c.Seeds, 10), "--from="+strconv.FormatUint(c.From, 10),
-		fmt.Sprintf("--ops=%d", c.Ops))
+		fmt.Sprintf("--ops=%d", c.Ops), "--profile="+mixOf(c.Profile).String())
 	if err != nil {
 		return nil, err
 	}
@@ -222,14 +223,14 @@ type metaChildCommand struct {
 // Run writes to standard output.
 func (c *metaChildCommand) Run(s *streams) error {
 	if c.Timeline {
-		timeline, _ := traced(c.From, c.Ops)
+		timeline, _ := traced(mixOf(c.Profile), c.From, c.Ops)
 		_, err := s.out.WriteString(timeline)
 		return err
 	}
 	w, out := s.world(), gob.NewEncoder(s.out)
 	var schedule sim.Schedule
 	for i := range c.Seeds {
-		sim.Expand(&schedule, c.From+i, c.Ops)
+		sim.ExpandMix(&schedule, mixOf(c.Profile), c.From+i, c.Ops)
 		f := footprintOf(w, &schedule)
 		if err := out.Encode(&f); err != nil {
 			return err

@@ -23,7 +23,7 @@ func TestMetaFindsAUsedWorld(t *testing.T) {
 		return w
 	}
 	code, out, errOut := program(t, p, "meta --seeds 5 --from 40")
-	for _, want := range []string{"in a fresh world", "in a used world", "after event 64, and not later than event 128", "meta --seeds 1 --from 40"} {
+	for _, want := range []string{"in a fresh world", "in a used world", "after event 64, and not later than event 128", "meta --profile disk --seeds 1 --from 40"} {
 		if code != exitFailed || !strings.Contains(errOut, want) {
 			t.Errorf("exit %d, no %q in\n%s%s", code, want, out, errOut)
 		}

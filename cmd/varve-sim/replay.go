@@ -16,7 +16,7 @@ import (
 // scheduleSource is which schedule a command works on.
 type scheduleSource struct {
 	What    string   `arg:"" name:"seed|file" help:"A seed, or a file with the text form of a schedule."`
-	Profile string   `enum:"disk" default:"disk" placeholder:"disk" help:"What is simulated: disk."`
+	Profile string   `enum:"disk,cold" default:"disk" placeholder:"disk" help:"What is simulated: disk, or cold: a disk and a bucket."`
 	Ops     int      `default:"0" placeholder:"K" help:"Operations of the seed, as in the run that found it."`
 	Without []string `placeholder:"NAME" help:"Left out, as in the run that found it."`
 }
@@ -29,6 +29,9 @@ func (c *scheduleSource) Validate() error {
 // words are the arguments that name the same schedule on a command line.
 func (c *scheduleSource) words() string {
 	words := c.What
+	if c.Profile != "" && c.Profile != sim.MixDisk.String() {
+		words += " --profile " + c.Profile
+	}
 	if c.Ops > 0 {
 		words += fmt.Sprintf(" --ops %d", c.Ops)
 	}
@@ -36,6 +39,12 @@ func (c *scheduleSource) words() string {
 		words += " --without " + strings.Join(c.Without, ",")
 	}
 	return words
+}
+
+// mixOf returns the mix that a flag names; the flags allow no other words.
+func mixOf(word string) sim.Mix {
+	mix, _ := sim.ParseMix(word)
+	return mix
 }
 
 type replayCommand struct {
@@ -87,7 +96,7 @@ const scheduleBytesMax = 32 << 20
 func (c *scheduleSource) schedule() (*sim.Schedule, error) {
 	if seed, err := strconv.ParseUint(c.What, 10, 64); err == nil {
 		s := new(sim.Schedule)
-		sim.Expand(s, seed, c.Ops)
+		sim.ExpandMix(s, mixOf(c.Profile), seed, c.Ops)
 		return s, nil
 	}
 	f, err := os.Open(c.What)

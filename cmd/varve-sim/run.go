@@ -20,7 +20,7 @@ const marksListed = 10_000
 
 // seedRange is which seeds to run, and how long their schedules are.
 type seedRange struct {
-	Profile string `enum:"disk" default:"disk" placeholder:"disk" help:"What is simulated: disk."`
+	Profile string `enum:"disk,cold" default:"disk" placeholder:"disk" help:"What is simulated: disk, or cold: a disk and a bucket."`
 	Seeds   uint64 `required:"" placeholder:"N" help:"How many seeds."`
 	From    uint64 `default:"0" placeholder:"S" help:"The first seed."`
 	Ops     int    `default:"0" placeholder:"K" help:"Operations of each seed; 0: 8 to 1000, drawn, median 50."`
@@ -122,7 +122,7 @@ func (c *runCommand) args() string {
 // Run runs the seeds and reports.
 func (c *runCommand) Run(ctx context.Context, s *streams) error {
 	j := job{
-		workers: c.Workers, ops: c.Ops, limit: c.Time, all: c.All, shard: c.Shard,
+		workers: c.Workers, mix: mixOf(c.Profile), ops: c.Ops, limit: c.Time, all: c.All, shard: c.Shard,
 		detections: c.Detections, hang: c.Hang, without: c.Without, world: leaving(s.world, c.Without),
 	}
 	j.from, j.seeds, j.stride = c.Shard.of(c.From, c.Seeds)

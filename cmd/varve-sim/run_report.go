@@ -37,7 +37,7 @@ func (r *runReport) lost() []string {
 func (r *runReport) verdict(ctx context.Context, s *streams) error {
 	if v := r.first; v != nil {
 		if v.Check == "assert" && v.Stack == "" {
-			timeline, _ := traced(v.Seed, r.job.ops)
+			timeline, _ := traced(r.job.mix, v.Seed, r.job.ops)
 			v.Stack = stackOf(timeline)
 		}
 		if v.Stack != "" {

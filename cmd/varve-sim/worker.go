@@ -56,7 +56,7 @@ func (w *worker) hung(now time.Time) bool {
 
 // seed runs one seed and returns what it violated. A panic is a violation.
 func (w *worker) seed(seed uint64) *violation {
-	sim.Expand(&w.s, seed, w.job.ops)
+	sim.ExpandMix(&w.s, w.job.mix, seed, w.job.ops)
 	o := w.runner.run(&w.s)
 	if o.result == nil {
 		w.totals.seeds++

@@ -89,7 +89,7 @@ func TestVerify(t *testing.T) {
 			m.Segments[2].Attempt, m.Segments[3].Attempt = 11, 12
 		}},
 		{12, "segments[3].end", "4611686018427387904", func(m *Manifest) { m.Segments[3].End = 1 << 62 }},
-		{15, "pages[0].base", "1", func(m *Manifest) { m.Pages[0].Base = 1 }},
+		{15, "pages[0].base", "101", func(m *Manifest) { m.Pages[0].Base = 101 }},
 		{15, "pages[0].end", "1000", func(m *Manifest) { m.Start, m.DeletedTo = 1000, 1000 }},
 		{15, "pages[0].end", "0", func(m *Manifest) { m.Pages[0].End = 0 }},
 		{15, "pages[0].number", "0", func(m *Manifest) { m.Pages[0].Number = 0 }},

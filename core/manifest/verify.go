@@ -37,7 +37,7 @@ func (m *Manifest) Verify() error {
 		return err
 	}
 	segments := list{
-		what: what, name: "segments", line: lineLineage + len(m.Lineage) + 2, next: m.DeletedTo, open: true,
+		what: what, name: "segments", line: lineLineage + len(m.Lineage) + 2, next: m.DeletedTo, start: m.Start, open: true,
 		lineage: m.Lineage, epochMax: m.Epoch,
 	}
 	pages := list{what: what, name: "pages", line: segments.line + len(m.Segments) + 2}
@@ -120,6 +120,7 @@ type list struct {
 	what, name string
 	line       int            // of the first item
 	next       segment.Offset // where the next span without a gap begins
+	start      segment.Offset // what is missing below it was trimmed before it was exported
 	open       bool           // the first one may begin before next, if it ends behind it
 	lineage    []segment.Lineage
 	epochMax   segment.Epoch
@@ -229,11 +230,11 @@ func (l *list) sum(of *list, i int, field string, n int64) error {
 // follow checks that the span of item i of a list begins where the one before ended.
 func (l *list) follow(of *list, i int, base, end segment.Offset) error {
 	switch {
-	case l.open && base > l.next:
-		return of.bad(i, "base", fmt.Sprintf("at most deleted_to, %d: from there on nothing is missing", l.next), base)
+	case l.open && base > max(l.next, l.start):
+		return of.bad(i, "base", fmt.Sprintf("at most %d: from there on nothing is missing", max(l.next, l.start)), base)
 	case l.open && end <= l.next:
 		return of.bad(i, "end", fmt.Sprintf("above deleted_to, %d", l.next), end)
-	case !l.open && base != l.next:
+	case !l.open && base != l.next && (base < l.next || base > l.start):
 		return of.bad(i, "base", fmt.Sprintf("%d, the end of what is before it", l.next), base)
 	}
 	l.next, l.open = end, false

@@ -45,6 +45,9 @@ func (w *Rewriter) Add(dst []byte, b *Batch) []byte {
 // End returns the offset that the next batch must have.
 func (w *Rewriter) End() Offset { return w.footer.f.End }
 
+// FooterPos returns where the footer will start if the file ends now.
+func (w *Rewriter) FooterPos() int64 { return w.footer.Pos() }
+
 // Finish appends padding and footer to dst, once End has reached the end of the header's span, and
 // returns the size of the whole file.
 func (w *Rewriter) Finish(dst []byte) (out []byte, fileBytes int64) {

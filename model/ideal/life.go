@@ -70,7 +70,7 @@ func (l *Log) audit() {
 	for o := l.start; o < l.end(); o++ {
 		l.c.AuditRecord(l.now, o, l.log[o].epoch, l.log[o].value)
 	}
-	l.c.AuditEnd(l.now)
+	l.c.AuditEnd(l.now, l.c.End())
 }
 
 func (l *Log) trim() {

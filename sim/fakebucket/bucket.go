@@ -122,7 +122,7 @@ func (b *Bucket) Calls(op Op) int64 { return b.calls[op] }
 // begin is the start of every call: what is late may land, and a fault is drawn.
 func (b *Bucket) begin(op Op, key string) Fault {
 	b.calls[op]++
-	if len(b.late) > 0 && b.rand.Chance(landRate) {
+	if len(b.late) > 0 && !b.paused && b.rand.Chance(landRate) {
 		b.land(int(b.rand.Below(uint64(len(b.late)))))
 	}
 	return b.draw(op, key)

@@ -27,6 +27,7 @@ type Injector struct {
 	rates  Rates
 	arms   []arm
 	down   Fault // every call meets it
+	paused bool
 	counts [FaultCount]int64
 	marks  FaultSet
 	watch  func(Fault)
@@ -75,6 +76,13 @@ func (x *Injector) Heal() {
 	x.down = NoFault
 }
 
+// Pause ends all faults until Resume, for whoever looks at the bucket from outside the run. Arms keep
+// waiting, and what is late stays so.
+func (x *Injector) Pause() { x.paused = true }
+
+// Resume ends a pause.
+func (x *Injector) Resume() { x.paused = false }
+
 // Marks returns the faults that took effect since Reset.
 func (x *Injector) Marks() FaultSet { return x.marks }
 
@@ -109,6 +117,9 @@ func (x *Injector) draw(op Op, key string) Fault {
 }
 
 func (x *Injector) choose(op Op, key string) Fault {
+	if x.paused {
+		return NoFault
+	}
 	if x.down != NoFault {
 		return x.down
 	}

@@ -12,8 +12,10 @@ import (
 // segment. The zero value is ready. It is used by one goroutine at a time; Close it when done.
 type Handle struct {
 	id    segment.ID
-	file  File // nil: none open
-	index File // the sidecar, once it was needed
+	tier  core.Tier
+	made  uint64 // the attempt that made the object
+	file  File   // nil: none open
+	index File   // the sidecar, once it was needed
 
 	looked bool // layout was looked for
 	found  bool // and verified
@@ -39,10 +41,15 @@ func (h *Handle) Forget() { h.file, h.index, h.looked, h.found = nil, nil, false
 
 // open makes sure that the file of an extent is open in h.
 func (h *Handle) open(s *Store, x *core.Extent) error {
-	if h.file != nil && h.id == x.Segment {
+	if h.file != nil && h.id == x.Segment && h.tier == x.Tier && h.made == x.Attempt {
 		return nil
 	}
 	_ = h.Close() // opened for reading only
+	h.tier, h.made = x.Tier, x.Attempt
+	if x.Tier == core.TierCold {
+		h.id, h.file = x.Segment, s.objects.OpenObject(x)
+		return nil
+	}
 	f, err := s.fs.Open(s.segmentName(x.Base, x.Segment), Read)
 	if err != nil {
 		return err
@@ -51,11 +58,34 @@ func (h *Handle) open(s *Store, x *core.Extent) error {
 	return nil
 }
 
+// Objects opens objects of the cold tier, which are read as files are.
+type Objects interface {
+	OpenObject(x *core.Extent) File
+}
+
+// SetObjects says where extents of the cold tier are read. It is called before any of them is.
+func (s *Store) SetObjects(o Objects) { s.objects = o }
+
+// OpenSegment opens a segment file for reading.
+func (s *Store) OpenSegment(e *core.FileEntry) (f File, size int64, err error) {
+	if f, err = s.fs.Open(s.segmentName(e.Base, e.ID), Read); err != nil {
+		return nil, 0, err
+	}
+	if size, err = f.Size(); err != nil {
+		_ = f.Close()
+		return nil, 0, err
+	}
+	return f, size, nil
+}
+
 // Fetch reads bytes of one extent from a batch boundary on: at f.Pos, or where the index says that
 // f.From may be found. A batch at that position that is longer than f.Bytes is read whole. An
 // error leaves h closed, and f.Missing set if the file is not there any more.
 func (s *Store) Fetch(f *core.Fetch, h *Handle) error {
 	f.Missing, f.EOF, f.At = false, false, 0
+	if f.Again {
+		_ = h.Close() // opened for reading only
+	}
 	err := h.open(s, &f.Extent)
 	if err == nil {
 		f.At = f.Pos

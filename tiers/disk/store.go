@@ -14,7 +14,8 @@ import (
 // them. Fetch and OffsetForTime may be called from any number of goroutines, each with its own
 // Handle. No lock is held during I/O.
 type Store struct {
-	fs FS
+	fs      FS
+	objects Objects // of the cold tier; nil: there is none
 
 	mu       sync.Mutex // guards active and the names
 	active   activeFile

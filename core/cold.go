@@ -1,0 +1,531 @@
+package core
+
+import (
+	"errors"
+
+	"varve/core/manifest"
+	"varve/core/segment"
+)
+
+// coldState is the cold tier while the log runs: the newest manifest that is known, and what is to
+// change in it. Invariants: segments are exported in order, one at a time; a file goes only below
+// exported; an object is deleted only once a won swap has given its entry up; every upload has a key
+// of its own and every swap a sequence of its own.
+type coldState struct {
+	m        manifest.Manifest // newest that was read or won
+	tag      string            // of its object; "": there is none yet
+	sequence uint64            // highest seen or tried
+	attempt  uint64            // highest seen or tried
+	exported Offset            // everything below is in objects, or below Start
+
+	next    manifest.Manifest // of the swap in flight
+	doubt   bool              // a swap's outcome is unknown: the manifest is read back first
+	pending upload            // the upload of our STARTED entry
+	gone    []uint64          // attempts whose objects are deleted; their entries may go
+	orphans bool              // m has started entries that are not the pending upload's
+	delete  bool              // m may have objects to delete
+	quiet   quiet             // since when there is nothing to export
+	retryAt [LaneCount]Time   // Mono; after a failure of the bucket, by lane
+	fails   [LaneCount]int    // failures in a row, by lane
+	ages    []Time            // of m.Segments: wall time from which an entry's age counts
+
+	load   LoadManifest
+	swap   SwapManifest
+	upload Upload
+	remove Delete
+	buf    []byte
+}
+
+// quiet says that nothing can be exported before something changes, so that an append costs no search.
+type quiet struct {
+	valid bool
+	view  uint64 // version of the View
+	limit Offset // nothing before this is proven and committed
+}
+
+// upload is where the upload of the newest entry stands.
+type upload struct {
+	state uploadState
+	entry manifest.Segment // as far as it is known
+}
+
+type uploadState uint8
+
+const (
+	uploadNone   uploadState = iota
+	uploadWanted             // a swap shall record that it starts
+	uploadReady              // that is recorded: the object may be written
+	uploadDone               // the object is whole; a swap shall record it
+	uploadFailed             // nobody knows what is there; a swap shall give the attempt up
+)
+
+func (c *coldState) reset() {
+	c.forget()
+	c.next.CopyFrom(&manifest.Manifest{})
+	c.sequence = 0
+}
+
+// forget begins anew with what is known of the tier, apart from what was just read and from the
+// sequences that were used.
+func (c *coldState) forget() {
+	c.m.CopyFrom(&manifest.Manifest{})
+	c.tag, c.attempt, c.exported = "", 0, 0
+	c.doubt, c.pending, c.gone = false, upload{}, c.gone[:0]
+	c.orphans, c.delete, c.quiet = false, false, quiet{}
+	c.retryAt, c.fails, c.ages = [LaneCount]Time{}, [LaneCount]int{}, c.ages[:0]
+}
+
+// ErrOwnerFenced poisons a log whose place another owner has taken.
+var ErrOwnerFenced = errors.New("core: another owner has taken the log over; close it")
+
+// backoff notes a failure of the bucket on a lane: the next try waits longer each time.
+func (c *coldState) backoff(now Now, lane Lane) {
+	wait := retryDelay << min(c.fails[lane], 6)
+	c.fails[lane]++
+	c.retryAt[lane] = now.Mono + wait
+}
+
+func (c *coldState) succeeded(lane Lane) { c.fails[lane], c.retryAt[lane] = 0, 0 }
+
+// adopt takes over a manifest that was read or won.
+func (l *Log) adopt(m *manifest.Manifest, tag string, wall Time) {
+	c := &l.cold
+	if m != &c.m {
+		c.m, *m = *m, c.m
+	}
+	c.tag = tag
+	c.sequence = max(c.sequence, c.m.Sequence)
+	c.orphans, c.delete, c.quiet.valid = false, true, false
+	for i := range c.m.Segments {
+		s := &c.m.Segments[i]
+		c.attempt = max(c.attempt, s.Attempt)
+		c.orphans = c.orphans || s.State == manifest.Started && !c.isPending(s.Attempt)
+	}
+	l.raiseExported()
+	c.setAges(wall)
+	if l.phase == Ready || l.phase == Closing {
+		l.viewVersion++
+	}
+}
+
+// raiseExported moves exported to the end of the contiguous span of entries from Start on: a greatest
+// end would let files go whose records are in no object.
+func (l *Log) raiseExported() {
+	l.cold.exported = max(l.cold.exported, exportedEnd(&l.cold.m, l.start))
+}
+
+func exportedEnd(m *manifest.Manifest, end Offset) Offset {
+	for i := range m.Segments {
+		s := &m.Segments[i]
+		if !s.State.Covers() || s.End <= end {
+			continue
+		}
+		if s.Base > end {
+			break
+		}
+		end = s.End
+	}
+	return end
+}
+
+// setAges keeps the time from which each entry's age counts: a time in the future counts from first
+// sight.
+func (c *coldState) setAges(wall Time) {
+	n := len(c.m.Segments)
+	for len(c.ages) < n {
+		c.ages = append(c.ages, 0)
+	}
+	c.ages = c.ages[:n]
+	for i := range c.m.Segments {
+		c.ages[i] = min(c.m.Segments[i].AppendTime, wall)
+	}
+}
+
+// nextCatalogue decides what the Catalogue lane does: settle a doubt, record what has changed,
+// delete what was given up.
+func (l *Log) nextCatalogue(now Now) Effect {
+	c := &l.cold
+	if now.Mono < c.retryAt[Catalogue] || l.phase != Ready {
+		return nil
+	}
+	if c.doubt {
+		return l.issueLoad()
+	}
+	c.wantUpload(l)
+	if l.changed() {
+		l.desired()
+		return l.issueSwap()
+	}
+	return l.nextDelete()
+}
+
+func (l *Log) issueLoad() Effect {
+	c := &l.cold
+	c.load.Bytes, c.load.Missing, c.load.Tag = c.load.Bytes[:0], false, ""
+	return &c.load
+}
+
+// changed reports whether the manifest that should be differs from the one that is.
+func (l *Log) changed() bool {
+	c := &l.cold
+	switch c.pending.state {
+	case uploadWanted, uploadDone, uploadFailed:
+		return true
+	}
+	return c.orphans || len(c.gone) > 0 || l.startWanted() > c.m.Start
+}
+
+// desired builds the manifest that should be.
+func (l *Log) desired() {
+	c := &l.cold
+	n := &c.next
+	n.CopyFrom(&c.m)
+	if to := l.startWanted(); to > n.Start {
+		n.Start = to
+		n.Lineage = trimLineage(n.Lineage, to)
+	}
+	keep := n.Segments[:0]
+	gone := Offset(0)
+	for i := range n.Segments {
+		s := n.Segments[i]
+		switch {
+		case c.isGone(s.Attempt):
+			if s.State != manifest.Dead {
+				gone = s.End
+			}
+			continue
+		case s.State != manifest.Started:
+		case !c.isPending(s.Attempt):
+			l.mark(MarkUploadOrphan) // of an earlier life or a fenced owner
+			s.State = manifest.Dead
+		case c.pending.state == uploadDone:
+			s = c.pending.entry
+		case c.pending.state == uploadFailed:
+			s.State = manifest.Dead
+		}
+		keep = append(keep, s)
+	}
+	n.Segments = keep
+	if c.pending.state == uploadWanted {
+		n.Segments = insert(n.Segments, c.pending.entry)
+	}
+	n.Segments, n.DeletedTo = deletedTo(n.Segments, n.DeletedTo, gone)
+}
+
+// insert puts an entry into its place: by base, then attempt.
+func insert(all []manifest.Segment, s manifest.Segment) []manifest.Segment {
+	all = append(all, s)
+	i := len(all) - 1
+	for ; i > 0 && (all[i-1].Base > s.Base || all[i-1].Base == s.Base && all[i-1].Attempt > s.Attempt); i-- {
+		all[i] = all[i-1]
+	}
+	all[i] = s
+	return all
+}
+
+// deletedTo raises the mark below which no object is left, once those that end at gone and before
+// are deleted. An entry that is still needed holds it back; a lost span has nothing to delete.
+func deletedTo(all []manifest.Segment, mark, gone Offset) ([]manifest.Segment, Offset) {
+	for i := range all {
+		if s := &all[i]; s.State != manifest.Lost && s.End <= gone {
+			gone = min(gone, s.Base)
+		}
+	}
+	if gone <= mark {
+		return all, mark
+	}
+	keep := all[:0]
+	for _, s := range all {
+		if s.End > gone {
+			keep = append(keep, s)
+		}
+	}
+	return keep, gone
+}
+
+// isPending reports whether an attempt is the one whose upload this life has in hand.
+func (c *coldState) isPending(attempt uint64) bool {
+	return c.pending.state != uploadNone && c.pending.entry.Attempt == attempt
+}
+
+func (c *coldState) isGone(attempt uint64) bool {
+	for _, a := range c.gone {
+		if a == attempt {
+			return true
+		}
+	}
+	return false
+}
+
+// startWanted is how far Start may move in the manifest now.
+func (l *Log) startWanted() Offset { return min(l.keep.want, l.frontier, l.committed) }
+
+// wantUpload chooses what is exported next: the first sealed span that is proven, committed and not
+// in an object yet.
+func (c *coldState) wantUpload(l *Log) {
+	if c.pending.state != uploadNone {
+		return
+	}
+	x := l.nextExport()
+	if x == nil {
+		return
+	}
+	base := x.First
+	for i := range c.m.Segments {
+		if s := &c.m.Segments[i]; s.State.Covers() && base < s.End && s.End < x.End {
+			base = s.End
+		}
+	}
+	e := manifest.Segment{Base: base, End: x.End, Epoch: x.Epoch}
+	if x.Lost {
+		l.mark(MarkExportLost)
+		e.State = manifest.Lost
+	} else {
+		c.attempt++
+		e.State, e.Attempt, e.ID = manifest.Started, c.attempt, x.Segment
+	}
+	c.pending = upload{state: uploadWanted, entry: e}
+}
+
+// nextExport returns the extent that is exported next, nil if there is none. An extent that cannot
+// be read, and was not declared lost, stops the export: what lies behind it must not pass it.
+func (l *Log) nextExport() *Extent {
+	c := &l.cold
+	limit := min(l.frontier, l.committed)
+	if q := &c.quiet; q.valid && q.view == l.viewVersion && limit < q.limit {
+		return nil
+	}
+	c.quiet = quiet{valid: true, view: l.viewVersion, limit: EndNone}
+	for i := range l.extents {
+		x := &l.extents[i]
+		switch {
+		case x.End <= c.exported:
+			continue
+		case x.End == EndNone:
+		case x.End > limit:
+			c.quiet.limit = x.End
+		case x.Damage != segment.BreakNone && !x.Lost:
+			l.mark(MarkExportBlocked)
+		default:
+			c.quiet.valid = false
+			return x
+		}
+		return nil
+	}
+	return nil
+}
+
+func (l *Log) issueSwap() Effect {
+	c := &l.cold
+	c.sequence++
+	n := &c.next
+	n.LogID, n.Epoch, n.Nonce, n.Sequence = l.id, l.epoch, l.cfg.Nonce, c.sequence
+	c.buf = manifest.Append(c.buf[:0], n)
+	c.swap = SwapManifest{Bytes: c.buf, Tag: c.tag}
+	return &c.swap
+}
+
+// nextDelete deletes the objects of entries that were given up: dead attempts, and what lies below a
+// Start that manifest and superblock hold.
+func (l *Log) nextDelete() Effect {
+	c := &l.cold
+	if !c.delete {
+		return nil
+	}
+	d := &c.remove
+	d.Objects = d.Objects[:0]
+	for i := range c.m.Segments {
+		s := &c.m.Segments[i]
+		if s.State == manifest.Lost || c.isPending(s.Attempt) || c.isGone(s.Attempt) {
+			continue
+		}
+		if s.State == manifest.Dead || s.End <= min(l.start, c.m.Start) {
+			d.Objects = append(d.Objects, Object{Base: s.Base, End: s.End, Epoch: s.Epoch, Attempt: s.Attempt})
+			if len(d.Objects) == deleteMax {
+				break
+			}
+		}
+	}
+	if len(d.Objects) == 0 {
+		c.delete = false
+		return nil
+	}
+	return d
+}
+
+// deleteMax bounds the objects that one Delete takes.
+const deleteMax = 16
+
+// onCatalogue takes the answer of the Catalogue lane while the log runs.
+func (l *Log) onCatalogue(now Now, e Effect, err error) {
+	c := &l.cold
+	switch e := e.(type) {
+	case *SwapManifest:
+		if err != nil {
+			l.mark(MarkSwapDoubt)
+			c.doubt = true // also where the bucket says no: it may have answered to an earlier try of its own
+			if !e.Lost {
+				c.backoff(now, Catalogue)
+			}
+			return
+		}
+		c.succeeded(Catalogue)
+		l.swapped(now, e.NewTag)
+	case *LoadManifest:
+		if err != nil {
+			c.backoff(now, Catalogue)
+			return
+		}
+		l.onReadBack(now, e)
+	case *Delete:
+		if err != nil {
+			c.backoff(now, Catalogue)
+			return
+		}
+		c.succeeded(Catalogue)
+		l.mark(MarkObjectDeleted)
+		for i := range e.Objects {
+			c.gone = append(c.gone, e.Objects[i].Attempt)
+		}
+	default:
+		check(false, "an effect of the Catalogue lane")
+	}
+}
+
+// swapped moves on after a won swap.
+func (l *Log) swapped(now Now, tag string) {
+	c := &l.cold
+	l.adopt(&c.next, tag, now.Wall)
+	c.gone = c.gone[:0]
+	l.followManifest()
+}
+
+// followManifest brings the pending upload to where the manifest is now.
+func (l *Log) followManifest() {
+	c := &l.cold
+	p := &c.pending
+	if p.state == uploadNone {
+		return
+	}
+	var s *manifest.Segment
+	for i := range c.m.Segments {
+		if e := &c.m.Segments[i]; e.Attempt == p.entry.Attempt && e.Base == p.entry.Base {
+			s = e
+		}
+	}
+	switch {
+	case s == nil: // not recorded yet, or dropped
+		if p.state != uploadWanted {
+			p.state = uploadNone
+		}
+	case s.State == manifest.Started && p.state == uploadWanted:
+		p.state = uploadReady
+	case s.State == manifest.Finished || s.State == manifest.Lost:
+		l.mark(MarkExported)
+		p.state = uploadNone
+	case s.State == manifest.Dead:
+		p.state = uploadNone
+	}
+}
+
+// onReadBack settles a doubt: the manifest is ours, or another owner's, or an older one.
+func (l *Log) onReadBack(now Now, e *LoadManifest) {
+	c := &l.cold
+	m := &c.next
+	if e.Missing || manifest.Parse(e.Bytes, m) != nil || m.LogID != l.id {
+		l.mark(MarkManifestOdd)
+		c.backoff(now, Catalogue) // a bucket that forgets, or damage: nothing is decided by it
+		return
+	}
+	switch {
+	case m.Epoch > l.epoch || m.Epoch == l.epoch && m.Nonce != l.cfg.Nonce:
+		l.mark(MarkFenced)
+		l.poison(ErrOwnerFenced)
+	case m.Epoch < l.epoch || m.Sequence < c.m.Sequence:
+		l.mark(MarkManifestOdd)
+		c.backoff(now, Catalogue)
+	default:
+		if m.Sequence != c.m.Sequence {
+			l.mark(MarkSwapOurs) // the reply was lost
+		}
+		won := m.Sequence != c.m.Sequence
+		c.doubt = false
+		c.succeeded(Catalogue)
+		l.adopt(m, e.Tag, now.Wall)
+		if won {
+			c.gone = c.gone[:0]
+		}
+		l.followManifest()
+	}
+}
+
+// nextUpload hands out the upload that the manifest records as started.
+func (l *Log) nextUpload(now Now) Effect {
+	c := &l.cold
+	if c.pending.state != uploadReady || now.Mono < c.retryAt[Uploads] || l.phase != Ready {
+		return nil
+	}
+	s := &c.pending.entry
+	x := l.hotExtent(s.Base)
+	var f *file
+	if x != nil && x.Segment == s.ID {
+		f = l.fileOf(x.Segment)
+	}
+	if f == nil { // trimmed meanwhile
+		c.pending.state = uploadFailed
+		return nil
+	}
+	c.upload = Upload{
+		Header: segment.Header{
+			Kind: segment.Replacement, Sync: l.cfg.Sync, SectorBytes: segment.SectorBytesMin, LogID: l.id,
+			ID: s.ID, Epoch: s.Epoch, Base: s.Base, End: s.End, Created: now.Wall, Nonce: l.cfg.Nonce,
+		},
+		Attempt: s.Attempt, Source: f.entry, SourceEpoch: s.Epoch, SourceSectorBytes: l.super.state.SectorBytes,
+		IndexSpacingBytes: l.cfg.IndexSpacingBytes,
+	}
+	return &c.upload
+}
+
+// hotExtent returns the extent on local disk that holds an offset, nil if none does.
+func (l *Log) hotExtent(o Offset) *Extent {
+	for i := range l.extents {
+		if x := &l.extents[i]; x.First <= o && o < x.End {
+			return x
+		}
+	}
+	return nil
+}
+
+func (l *Log) onUpload(now Now, e *Upload, err error) {
+	c := &l.cold
+	p := &c.pending
+	if p.state != uploadReady || p.entry.Attempt != e.Attempt {
+		return
+	}
+	if err != nil {
+		// It may be whole, or become so later: the attempt is given up, whatever is there, and the
+		// next one has a key of its own.
+		l.mark(MarkUploadFailed)
+		p.state = uploadFailed
+		c.backoff(now, Uploads)
+		if e.Failed == StepCheck {
+			l.mark(MarkExportBlocked)
+			l.stats.Corruptions++
+		}
+		return
+	}
+	c.succeeded(Uploads)
+	p.state = uploadDone
+	p.entry.State = manifest.Finished
+	p.entry.Bytes, p.entry.FooterBytes, p.entry.CRC = e.Bytes, e.FooterBytes, e.CRC
+	p.entry.MinTime, p.entry.MaxTime, p.entry.AppendTime = e.MinTime, e.MaxTime, e.AppendTime
+}
+
+func (l *Log) coldDeadline(d *deadline) {
+	c := &l.cold
+	for _, lane := range [...]Lane{Uploads, Catalogue} {
+		if l.flight[lane] == nil {
+			d.add(c.retryAt[lane])
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package core
+
+import (
+	"errors"
+
+	"varve/core/manifest"
+	"varve/core/segment"
+)
+
+// loadTries is how often a manifest that does not verify is read before the open is refused: a
+// reply can be damaged on its way.
+const loadTries = 3
+
+// nextMerge hands out what an open asks of the cold tier: the manifest, and the swap that claims it.
+func (l *Log) nextMerge(now Now) Effect {
+	b := &l.boot
+	if now.Mono < b.retryAt || b.step != bootManifest && b.step != bootClaim {
+		return nil
+	}
+	b.retryAt = 0
+	if b.step == bootManifest || l.cold.doubt {
+		return l.issueLoad()
+	}
+	l.claimManifest()
+	return l.issueSwap()
+}
+
+// mergeNext goes on after the superblock: to the manifest where there is a cold tier, else to the
+// files.
+func (l *Log) mergeNext(now Now) {
+	b := &l.boot
+	s := &l.super.state
+	switch {
+	case l.cfg.Cold:
+		b.step = bootManifest
+	case s.HotStart > s.Start && !l.cfg.ReadOnly && !l.cfg.AcceptLoss:
+		l.mark(MarkColdMissing)
+		l.refuseOpen("", "its first records are in a cold tier, and none is configured",
+			"configure cold.url; accept_loss gives those records up")
+	default:
+		if s.HotStart > s.Start && l.cfg.AcceptLoss {
+			l.mark(MarkAcceptLoss)
+			s.Start = s.HotStart
+		}
+		l.scanFiles(now)
+	}
+}
+
+func (l *Log) scanFiles(now Now) {
+	b := &l.boot
+	b.step, b.at = bootScan, 0
+	if len(b.plan.Files) == 0 {
+		l.planned(now)
+	}
+}
+
+// onMerge takes the answer of the Catalogue lane while a log opens.
+func (l *Log) onMerge(now Now, e Effect, err error) {
+	switch e := e.(type) {
+	case *LoadManifest:
+		switch {
+		case l.boot.step == bootClaim:
+			l.onClaimLoad(now, e, err)
+		case err != nil:
+			l.ioError = IOError{Effect: "load manifest", Err: err}
+			l.coldDown(now, &l.ioError)
+		default:
+			l.onManifest(now, e)
+		}
+	case *SwapManifest:
+		if err != nil {
+			l.mark(MarkSwapDoubt)
+			l.cold.doubt = true
+			l.cold.backoff(now, Catalogue)
+			l.boot.retryAt = l.cold.retryAt[Catalogue]
+			return
+		}
+		l.claimed(&l.cold.next, e.NewTag, now)
+	default:
+		check(false, "an effect of an open")
+	}
+}
+
+// onManifest merges what the bucket says with what the directory says.
+func (l *Log) onManifest(now Now, e *LoadManifest) {
+	b, c, s := &l.boot, &l.cold, &l.super.state
+	if b.loads == 0 {
+		c.succeeded(Catalogue)
+	}
+	if b.degraded { // the cold tier is back: look at everything again, with it
+		b.degraded = false
+		b.restart()
+		return
+	}
+	if e.Missing {
+		switch {
+		case b.absent && !l.cfg.Create:
+			l.mark(MarkColdAbsent)
+			l.refuseOpen("", "neither the directory nor the bucket holds a log", "check cold.url and the directory; to begin a new log: --create")
+		case b.absent:
+			l.newLog()
+		case s.ManifestSequence > 0:
+			l.coldDown(now, errNoManifest)
+		default:
+			c.forget()
+			l.scanFiles(now)
+		}
+		return
+	}
+	if err := manifest.Parse(e.Bytes, &c.next); err != nil {
+		b.loads++
+		switch {
+		case errors.Is(err, manifest.ErrNewer):
+			l.mark(MarkManifestNewer)
+			l.refuseOpen(manifest.ManifestKey, err.Error(), "use a newer varve")
+		case b.loads < loadTries:
+			c.backoff(now, Catalogue)
+			b.retryAt = c.retryAt[Catalogue]
+		default:
+			l.mark(MarkManifestDamaged)
+			l.refuseOpen(manifest.ManifestKey, err.Error(), "run: varve cold rebuild-manifest")
+		}
+		return
+	}
+	b.loads = 0
+	c.forget()
+	c.sequence = max(c.sequence, c.next.Sequence, s.ManifestSequence)
+	if !b.absent && c.next.LogID != s.LogID {
+		l.mark(MarkForeign)
+		l.refuseOpen(manifest.ManifestKey, "it belongs to another log", "check cold.url: a log needs a prefix of its own")
+		return
+	}
+	if !b.absent && c.next.Sequence < s.ManifestSequence {
+		l.mark(MarkManifestOdd)
+		l.coldDown(now, errOldManifest)
+		return
+	}
+	l.merge(now, e.Tag)
+}
+
+// What keeps an open waiting though the bucket answers.
+var (
+	errNoManifest  = errors.New("core: the bucket holds no manifest, and it did; check cold.url")
+	errOldManifest = errors.New("core: the bucket gives an older manifest than before")
+)
+
+// merge takes the manifest over. The lineage of the highest owner epoch is taken whole, never a
+// union: a fenced owner's epoch would void what others have adopted since.
+func (l *Log) merge(now Now, tag string) {
+	b, c, s := &l.boot, &l.cold, &l.super.state
+	m := &c.next
+	if b.absent {
+		l.mark(MarkRebuild)
+		*s = segment.Superblock{
+			LogID: m.LogID, Sync: l.cfg.Sync, SectorBytes: uint32(l.cfg.SectorBytes), Created: now.Wall,
+			Start: m.Start, Frontier: m.Start, Lineage: append(s.Lineage[:0], m.Lineage...),
+		}
+		l.id = m.LogID
+	}
+	if owner(m.Lineage) > owner(s.Lineage) {
+		l.mark(MarkTakenOver)
+		own := owner(s.Lineage)
+		s.Lineage = append(s.Lineage[:0], m.Lineage...)
+		s.Frontier = min(s.Frontier, laterFirst(s.Lineage, own))
+		s.HotStart = max(s.HotStart, s.Lineage[0].First)
+	}
+	s.Epoch = max(s.Epoch, m.Epoch)
+	s.ManifestSequence = max(s.ManifestSequence, m.Sequence)
+	for i := range m.Segments {
+		e := &m.Segments[i]
+		if !e.State.Covers() || e.Base < s.Lineage[0].First {
+			continue
+		}
+		if epoch, limit := ownerOf(s.Lineage, e.Base); e.State == manifest.Finished && (epoch != e.Epoch || e.End > limit) {
+			l.mark(MarkManifestOdd)
+			l.refuseOpen(manifest.ManifestKey, "it lists records of an epoch that does not own them here: the log was written without its cold tier",
+				"give the log a new prefix in cold.url, so that it is exported again")
+			return
+		}
+	}
+	l.adopt(m, tag, now.Wall)
+	b.plan.cold = &c.m
+	l.scanFiles(now)
+}
+
+// owner returns the epoch that owns what comes last, 0 for an empty lineage.
+func owner(lineage []segment.Lineage) Epoch {
+	if n := len(lineage); n > 0 {
+		return lineage[n-1].Epoch
+	}
+	return 0
+}
+
+// coldDown waits for the cold tier. A log whose last life kept what it acked on its own disk serves
+// meanwhile what is proven there; any other waits, because what it would serve, or give out again,
+// may be somebody else's now.
+func (l *Log) coldDown(now Now, err error) {
+	b, c, s := &l.boot, &l.cold, &l.super.state
+	l.err = err
+	c.backoff(now, Catalogue)
+	b.retryAt = c.retryAt[Catalogue]
+	if b.absent || b.degraded || l.cfg.Repair || !s.Complete || !s.Clean && s.Sync != segment.OnCommit {
+		l.mark(MarkColdWait)
+		return
+	}
+	b.degraded = true
+	b.retryAt = 0
+	c.m.CopyFrom(&manifest.Manifest{})
+	l.scanFiles(now)
+}
+
+// degrade serves what is proven on disk, and waits for the cold tier.
+func (l *Log) degrade(now Now) {
+	b, p := &l.boot, &l.boot.plan
+	if p.Refused == nil {
+		l.mark(MarkDegraded)
+		l.phase = Recovering
+		l.waiting = l.err
+		l.adoptPlan(min(p.Evidence, p.End))
+	}
+	b.step, b.at = bootManifest, 0
+	b.retryAt = max(l.cold.retryAt[Catalogue], now.Mono+1)
+}
+
+// claimManifest builds the manifest that claims the log for this life: its epoch, and where that
+// begins, before any of its records exists.
+func (l *Log) claimManifest() {
+	c, s := &l.cold, &l.super.state
+	n := &c.next
+	n.CopyFrom(&c.m)
+	n.Start = max(n.Start, s.Start)
+	n.Lineage = trimLineage(append(n.Lineage[:0], s.Lineage...), n.Start)
+	for i := range n.Segments {
+		if n.Segments[i].State == manifest.Started {
+			l.mark(MarkUploadOrphan)
+			n.Segments[i].State = manifest.Dead
+		}
+	}
+}
+
+// onClaimLoad settles what became of a claim whose swap did not simply succeed.
+func (l *Log) onClaimLoad(now Now, e *LoadManifest, err error) {
+	b, c := &l.boot, &l.cold
+	if err == nil && e.Missing && c.tag == "" {
+		c.doubt = false // nothing there yet: try again
+		return
+	}
+	if err != nil || e.Missing || manifest.Parse(e.Bytes, &c.next) != nil {
+		c.backoff(now, Catalogue)
+		b.retryAt = c.retryAt[Catalogue]
+		return
+	}
+	switch m := &c.next; {
+	case m.LogID == l.id && m.Epoch == l.epoch && m.Nonce == l.cfg.Nonce:
+		l.mark(MarkSwapOurs)
+		l.claimed(m, e.Tag, now)
+	case e.Tag == c.tag:
+		c.doubt = false
+	default:
+		l.mark(MarkClaimLost)
+		c.doubt = false
+		b.restart()
+	}
+}
+
+// claimed goes on after the manifest names this life as the owner.
+func (l *Log) claimed(m *manifest.Manifest, tag string, now Now) {
+	b, c := &l.boot, &l.cold
+	c.doubt = false
+	c.succeeded(Catalogue)
+	l.adopt(m, tag, now.Wall)
+	l.super.state.ManifestSequence = c.m.Sequence
+	b.step, b.at = bootFinish, 0
+	if b.plan.New {
+		b.step = bootCreate
+	}
+}
+
+// restart begins discovery again.
+func (b *boot) restart() {
+	b.step, b.at = bootList, 0
+	b.absent = false
+	b.plan.reset()
+	b.tmp = b.tmp[:0]
+}

@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"strings"
+
+	"varve/core"
+	"varve/core/manifest"
+	"varve/sim/fakebucket"
+	"varve/tiers/cold"
+)
+
+// coldPrefix is where the log's objects are in the bucket.
+const coldPrefix = "log/"
+
+// options are small, so that objects are written and read in several calls.
+func (c *coldWorld) options(w *World) cold.Options {
+	o := cold.Options{PartBytes: 1 << 20, ReadAheadBytes: 4096}
+	if sub(w.h.Seed, 7)&1 == 0 {
+		o.PartBytes = partBytesMin
+	}
+	return o
+}
+
+// partBytesMin is the least part of an upload that the simulated bucket takes.
+const partBytesMin = 1024
+
+// bucketLatency is how many times a sync a call of the bucket takes.
+const bucketLatency = 4
+
+// coldWorld is the cold tier of a world.
+type coldWorld struct {
+	bucket   *fakebucket.Bucket
+	store    *cold.Store
+	m        manifest.Manifest // scratch
+	exposed  bool              // the disk was lost since the last open
+	hotStart core.Offset       // greatest that a log had
+}
+
+func (c *coldWorld) init(w *World) {
+	c.bucket = fakebucket.New()
+	c.store = cold.NewStore(c.bucket, coldPrefix, w.store, cold.DefaultOptions())
+	w.store.SetObjects(c.store)
+}
+
+func (c *coldWorld) reset(w *World) {
+	w.lanes = core.Lane(core.Uploads)
+	if !w.h.Cold() {
+		return
+	}
+	w.lanes = core.LaneCount
+	c.bucket.Reset(fakebucket.Params{Seed: sub(w.h.Seed, 6), PartBytesMin: partBytesMin})
+	c.bucket.SetFaults(w.h.Bucket)
+	c.exposed, c.hotStart = false, 0
+}
+
+// begin starts a life of the process.
+func (c *coldWorld) begin(w *World) {
+	if w.h.Cold() {
+		c.store.Reset(c.bucket, coldPrefix, w.store, c.options(w))
+	}
+}
+
+// manifest reads what the bucket really holds, false if there is no manifest.
+func (c *coldWorld) manifest() bool {
+	for i := range c.bucket.Len() {
+		if key, body, there := c.bucket.At(i); there && key == coldPrefix+manifest.ManifestKey {
+			return manifest.Parse(body, &c.m) == nil
+		}
+	}
+	return false
+}
+
+// misread reports whether readers may have met what is not in the bucket.
+func (c *coldWorld) misread() bool {
+	return c.bucket.Marks()&fakebucket.Set(fakebucket.O9Read, fakebucket.O10NotFound, fakebucket.O14Stale) != 0
+}
+
+// lose takes the disk away: what is left of the log is what the manifest lists.
+func (w *World) lose(e *Event) {
+	if !w.h.Cold() || !w.h.On(SwLose) {
+		return
+	}
+	if w.process.up {
+		w.process.delay = e.A
+		w.fs.SetCallBudget(0, false)
+		w.spendBudget()
+		w.die(DeathKill)
+	}
+	kept := core.Offset(0)
+	if w.cold.manifest() {
+		kept = max(w.cold.m.Exported(), w.cold.m.Start)
+	}
+	w.disk.Lose()
+	w.places, w.hits = w.places[:0], w.hits[:0]
+	w.struck, w.super.Frontier = bothSlots, 0
+	w.cold.exposed = true
+	w.check.DiskLost(w.clock.mono, kept)
+	w.res.Marks.add(MarkDiskLost)
+	if w.Trace != nil {
+		w.say(TrackWorld, Lost, "the disk is lost; objects hold the log up to %d", kept)
+	}
+}
+
+// outage makes every call of the bucket fail, or ends that.
+func (w *World) outage(e *Event) {
+	if !w.h.Cold() || !w.h.On(SwOutage) {
+		return
+	}
+	w.cold.bucket.SetDown(outages[e.A])
+	if e.A != OutageOver {
+		w.res.Marks.add(MarkOutage)
+	}
+}
+
+func (w *World) offload(e *Event) {
+	if !w.serving() {
+		return
+	}
+	start, committed := w.log.Start(), w.log.Committed()
+	_ = w.log.Offload(w.clock.now(), start+(committed-start)*e.A/1000)
+}
+
+// hurtBucket switches the random faults of the bucket.
+func (w *World) hurtBucket(on bool) {
+	if !w.h.Cold() {
+		return
+	}
+	var rates fakebucket.Rates
+	if on {
+		rates = w.h.Refusals
+	}
+	w.cold.bucket.SetRates(&rates)
+}
+
+// healBucket ends all faults of the bucket; what was late lands.
+func (w *World) healBucket() {
+	if w.h.Cold() {
+		w.cold.bucket.Heal()
+		w.cold.bucket.Settle()
+	}
+}
+
+// calmBucket lets who looks from outside the run read the bucket. The function that it returns gives
+// the bucket its faults back.
+func (w *World) calmBucket() (back func()) {
+	if !w.h.Cold() {
+		return func() {}
+	}
+	w.cold.bucket.Pause()
+	return w.cold.bucket.Resume
+}
+
+// exports reports whether the exporter still has work: a sealed segment that is in no object.
+func (w *World) exports() bool {
+	if !w.h.Cold() || w.damaged() { // damage stops the export
+		return false
+	}
+	w.refreshView()
+	for i := range w.view.Extents {
+		x := &w.view.Extents[i]
+		if x.End != core.EndNone && x.Damage == 0 && x.End > w.log.Exported() {
+			return true
+		}
+	}
+	return false
+}
+
+// objects judges K20 in the bucket: every object is listed in the manifest, unless it came late.
+func (w *World) objects() {
+	if !w.h.Cold() {
+		return
+	}
+	if !w.cold.manifest() {
+		w.fail("K20", "a close leaves no manifest that can be read")
+		return
+	}
+	var key []byte
+	for i := range w.cold.bucket.Len() {
+		name, _, there := w.cold.bucket.At(i)
+		name, ours := strings.CutPrefix(name, coldPrefix)
+		if !there || !ours || name == manifest.ManifestKey {
+			continue
+		}
+		listed := false
+		for j := range w.cold.m.Segments {
+			key = w.cold.m.Segments[j].AppendKey(key[:0])
+			listed = listed || string(key) == name
+		}
+		if !listed && w.cold.bucket.Struck(fakebucket.O3Late) == 0 {
+			w.fail("K20", "an object is in no manifest: "+name)
+			return
+		}
+	}
+}
+
+// auditCold judges K12: what the cold tier holds is what the log holds.
+func (w *World) auditCold() {
+	if !w.h.Cold() || w.damaged() {
+		return
+	}
+	w.refreshView()
+	w.coldView = core.View{
+		Version: w.view.Version, LogID: w.view.LogID, Start: w.view.Start, HotStart: w.view.HotStart,
+		Epoch: w.view.Epoch, Lineage: w.view.Lineage, Extents: w.log.ColdExtents(w.coldView.Extents[:0]),
+	}
+	end := min(w.log.Exported(), w.log.Committed())
+	w.auditView(&w.coldView, end, max(end, w.log.Start()))
+	if v := w.check.Violation(); v != nil {
+		w.fail("K12", "in the cold tier: "+v.Error())
+	}
+}

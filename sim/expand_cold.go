@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"varve/core"
+	"varve/faultfs"
+	"varve/sim/fakebucket"
+)
+
+// Mix is which tiers a schedule has.
+type Mix uint8
+
+// Mixes.
+const (
+	MixDisk Mix = iota // the local disk alone
+	MixCold            // and a bucket
+	mixCount
+)
+
+var mixNames = [mixCount]string{"disk", "cold"}
+
+// String returns the word of a mix.
+func (m Mix) String() string {
+	if m < mixCount {
+		return mixNames[m]
+	}
+	return "unknown"
+}
+
+// ParseMix is the inverse of String.
+func ParseMix(word string) (Mix, bool) {
+	for i, name := range mixNames {
+		if name == word {
+			return Mix(i), true
+		}
+	}
+	return 0, false
+}
+
+// bucketFaults are the failures of a bucket that cost no copy.
+var bucketFaults = fakebucket.AllFaults &^ fakebucket.Damaging &^ fakebucket.Careless
+
+// coldHeader draws what happens to the bucket. What damages a disk stays out of most of these seeds:
+// with it recovery may refuse, and the seed proves less.
+func (x *expander) coldHeader() {
+	h := &x.s.Header
+	x.turn(SwOffload, 50)
+	x.turn(SwLose, 40)
+	x.turn(SwOutage, 30)
+	if x.percent(80) {
+		h.Faults &^= damage
+	}
+	if x.on(SwLose) {
+		h.Faults &^= faultfs.Set(faultfs.D8Misdirect, faultfs.D9Lie)
+	}
+	for f := fakebucket.NoFault + 1; f < fakebucket.FaultCount; f++ {
+		if bucketFaults.Has(f) && x.percent(30) {
+			h.Bucket |= f.Bit()
+		}
+	}
+	level := uint16(x.pick(0, 400, 2000, 8000, 20000))
+	for op := range fakebucket.OpCount {
+		if h.Bucket&fakebucket.CallFaults(op) != 0 {
+			h.Refusals[op] = level
+		}
+	}
+	h.Refusals[fakebucket.OpGet] /= 4
+}
+
+// coldConfig draws the cold tier of a configuration. Total retention stays off: in these seeds Start
+// moves by trims.
+func (x *expander) coldConfig(c *core.Config) {
+	c.Cold, c.Create = true, true
+	c.ColdMaxUploadAge = x.pick(core.Unlimited, 5*millisecond, 50*millisecond)
+	c.RetentionBytes, c.RetentionAge = core.Unlimited, core.Unlimited
+	c.LocalRetentionBytes = x.pick(core.Unlimited, 1, 4096, 16384)
+	c.LocalRetentionAge = x.pick(core.Unlimited, core.Unlimited, 20*millisecond)
+}
+
+// coldWorld draws what happens to the tiers between operations.
+func (x *expander) coldWorld() {
+	if x.on(SwOffload) && x.percent(6) {
+		x.emit(Event{Kind: Offload, A: x.r.Below(1001)})
+	}
+	if x.on(SwOutage) && x.percent(4) {
+		x.emit(Event{Kind: Outage, A: x.r.Below(outageCount)})
+	}
+	if x.on(SwLose) && x.percent(2) {
+		delay := x.r.Between(microsecond, 5*millisecond)
+		x.emit(Event{Kind: Lose, A: delay})
+		x.at += delay + x.openTime()
+	}
+}

@@ -1,0 +1,171 @@
+package cold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"varve/core"
+	"varve/core/manifest"
+	"varve/tiers"
+	"varve/tiers/disk"
+)
+
+// Options are the numbers of a Store.
+type Options struct {
+	PartBytes      int           // an object larger than this is uploaded in parts of this size
+	ReadAheadBytes int           // most that one sequential reader asks for at once, and keeps
+	Timeout        time.Duration // of one call of the bucket; 0: none
+}
+
+// DefaultOptions returns the defaults.
+func DefaultOptions() Options {
+	return Options{PartBytes: 8 << 20, ReadAheadBytes: 4 << 20, Timeout: 30 * time.Second}
+}
+
+// Store carries out effects on the objects of one log, which are under one prefix of a bucket. The
+// effects of the two lanes may run at once, those of one lane one after the other. Any number of
+// readers may use objects at the same time.
+type Store struct {
+	bucket  tiers.Bucket
+	prefix  string
+	files   *disk.Store
+	options Options
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	up upload // of the Uploads lane
+}
+
+// NewStore returns a store. Segments to upload are read through files.
+func NewStore(b tiers.Bucket, prefix string, files *disk.Store, o Options) *Store {
+	s := new(Store)
+	s.Reset(b, prefix, files, o)
+	return s
+}
+
+// Reset points the store at another bucket, or another life of the same log. An upload that is not
+// finished is forgotten.
+func (s *Store) Reset(b tiers.Bucket, prefix string, files *disk.Store, o Options) {
+	if s.cancel == nil || s.ctx.Err() != nil {
+		s.ctx, s.cancel = context.WithCancel(context.Background())
+	}
+	s.bucket, s.prefix, s.files, s.options = b, prefix, files, o
+	s.up.forget()
+}
+
+// Close ends calls that are under way. The store is of no use afterwards.
+func (s *Store) Close() { s.cancel() }
+
+// call returns the context of one call of the bucket.
+func (s *Store) call() (context.Context, context.CancelFunc) {
+	if s.options.Timeout == 0 {
+		return s.ctx, func() {}
+	}
+	return context.WithTimeout(s.ctx, s.options.Timeout)
+}
+
+// Run carries out an effect.
+func (s *Store) Run(e core.Effect) error {
+	for {
+		done, err := s.Step(e)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// Step carries out the next step of an effect, at most one call of the bucket that changes anything:
+// Result.Stage says which. Done means that the effect is complete. After an error it has ended too.
+func (s *Store) Step(e core.Effect) (done bool, err error) {
+	r := e.Result()
+	switch e := e.(type) {
+	case *core.Upload:
+		done, err = s.upload(r, e)
+	case *core.LoadManifest:
+		done, err = true, s.loadManifest(r, e)
+	case *core.SwapManifest:
+		done, err = true, s.swapManifest(r, e)
+	case *core.Delete:
+		done, err = s.delete(r, e)
+	default:
+		panic(fmt.Sprintf("cold: unknown effect %T", e))
+	}
+	r.Stage++
+	return done, err
+}
+
+func failed(r *core.Result, step core.Step, err error) error {
+	r.Failed = step
+	return err
+}
+
+func (s *Store) manifestKey() string { return s.prefix + manifest.ManifestKey }
+
+// objectKey returns the key of an object.
+func (s *Store) objectKey(o *core.Object) string {
+	e := manifest.Segment{Base: o.Base, End: o.End, Epoch: o.Epoch, Attempt: o.Attempt}
+	return string(e.AppendKey(append(make([]byte, 0, 128), s.prefix...)))
+}
+
+// loadManifest reads the manifest whole. It is replaced while we read: what one call returns is one
+// version, so a longer one is asked for again from its start.
+func (s *Store) loadManifest(r *core.Result, e *core.LoadManifest) error {
+	ctx, cancel := s.call()
+	defer cancel()
+	buf := e.Bytes[:cap(e.Bytes)]
+	if len(buf) < manifestFirst {
+		buf = make([]byte, manifestFirst)
+	}
+	for {
+		n, o, err := s.bucket.Get(ctx, s.manifestKey(), 0, buf)
+		switch {
+		case errors.Is(err, tiers.ErrNotFound):
+			e.Missing = true
+			return nil
+		case err != nil:
+			return failed(r, core.StepRead, err)
+		case o.Bytes > manifest.BytesMax:
+			return failed(r, core.StepRead, fmt.Errorf("cold: %s has %d bytes, more than any manifest", s.manifestKey(), o.Bytes))
+		case o.Bytes > int64(len(buf)):
+			buf = make([]byte, o.Bytes+o.Bytes/4)
+			continue
+		case int64(n) != o.Bytes:
+			return failed(r, core.StepRead, fmt.Errorf("cold: %s: %d bytes of %d were read", s.manifestKey(), n, o.Bytes))
+		}
+		e.Bytes, e.Tag = buf[:n], o.Tag
+		return nil
+	}
+}
+
+// manifestFirst is what the first read of a manifest asks for.
+const manifestFirst = 4096
+
+func (s *Store) swapManifest(r *core.Result, e *core.SwapManifest) error {
+	ctx, cancel := s.call()
+	defer cancel()
+	o, err := s.bucket.Put(ctx, s.manifestKey(), e.Bytes, tiers.Condition{Absent: e.Tag == "", Tag: e.Tag})
+	if err != nil {
+		e.Lost = errors.Is(err, tiers.ErrPrecondition) || errors.Is(err, tiers.ErrNotFound)
+		return failed(r, core.StepWrite, err)
+	}
+	e.NewTag = o.Tag
+	return nil
+}
+
+func (s *Store) delete(r *core.Result, e *core.Delete) (done bool, err error) {
+	ctx, cancel := s.call()
+	defer cancel()
+	if err := s.bucket.Delete(ctx, s.objectKey(&e.Objects[r.Stage])); err != nil {
+		return false, failed(r, core.StepWrite, err)
+	}
+	return r.Stage == len(e.Objects)-1, nil
+}
+
+var (
+	errObjectDiffers = errors.New("cold: the bucket's checksum or size of the object is not that of what was sent")
+	errSource        = errors.New("cold: the segment does not verify over the span that is to be exported")
+)
+
+var _ disk.Objects = (*Store)(nil)
