@@ -25,14 +25,14 @@ type Process struct {
 	log  bytes.Buffer
 }
 
-// StartValkey starts a valkey-server with these settings, each "name value". It is stopped at the end
-// of the test.
+// StartValkey starts a valkey-server with these settings, each "name value"; PORT stands for its
+// port. It is stopped at the end of the test.
 func StartValkey(t *testing.T, settings ...string) *Process {
 	t.Helper()
 	p := valkeyProcess(t, "valkey-server")
 	p.args = []string{"--port", p.Port, "--bind", "127.0.0.1", "--dir", p.Dir, "--repl-diskless-sync-delay", "0", "--hz", "100"}
 	for _, s := range settings {
-		name, value, _ := strings.Cut(s, " ")
+		name, value, _ := strings.Cut(strings.Replace(s, " PORT", " "+p.Port, 1), " ")
 		p.args = append(append(p.args, "--"+name), strings.Split(value, " ")...)
 	}
 	p.Start()

@@ -1,6 +1,10 @@
 package client
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // outline follows values of the protocol as they go by: only their types and lengths.
 type outline struct {
@@ -42,10 +46,10 @@ func (o *outline) next(b byte, left int64) error {
 		kind := o.kind
 		o.kind = 0
 		return o.value(kind, left)
-	case b >= '0' && b <= '9' && o.number >= 0 && o.number < 1<<50:
-		o.number = o.number*10 + int64(b-'0')
-	case b == '-' && o.line == 1: // -1: there is none
-		o.number = -1
+	case b != '\r' && strings.IndexByte(lengths, o.kind) >= 0:
+		if err := o.digit(b); err != nil {
+			return err
+		}
 	}
 	if o.line++; o.line > lineMax {
 		return fmt.Errorf("a line of more than %d bytes", lineMax)
@@ -53,8 +57,28 @@ func (o *outline) next(b byte, left int64) error {
 	return nil
 }
 
+// lengths are the kinds of lines that hold a length.
+const lengths = "$=!*~>%|"
+
+// digit takes a digit of a length: of a number from 0 on, or of -1, which says that there is nothing.
+func (o *outline) digit(b byte) error {
+	switch {
+	case b >= '0' && b <= '9' && o.number >= 0 && o.number < 1<<50:
+		o.number = o.number*10 + int64(b-'0')
+	case b == '-' && o.line == 1:
+		o.number = -1
+	case b == '1' && o.line == 2 && o.number == -1:
+	default:
+		return fmt.Errorf("a length with %q in it, or too long", b)
+	}
+	return nil
+}
+
 // value judges a line, which is a value or begins one.
 func (o *outline) value(kind byte, left int64) error {
+	if o.number < 0 && o.line != len("$-1\r") {
+		return errors.New("a length of -")
+	}
 	inside := int64(0)
 	switch kind {
 	case '$', '=', '!':

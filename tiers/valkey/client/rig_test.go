@@ -17,7 +17,12 @@ import (
 	"varve/tiers/valkey/client"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// A client of a cluster ends seconds after its end.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/valkey-io/valkey-go.(*call).DelayDo.func1"),
+		goleak.IgnoreAnyFunction("github.com/valkey-io/valkey-go.(*clusterClient)._refresh.func2"))
+}
 
 // admin sends commands of tests, apart from what is tested.
 type admin struct {
@@ -48,6 +53,16 @@ func (a *admin) do(args ...string) string {
 	}
 	s, _ := m.ToString()
 	return s
+}
+
+// number is do for a reply that is one.
+func (a *admin) number(args ...string) int64 {
+	a.t.Helper()
+	n, err := a.c.Do(a.t.Context(), a.c.B().Arbitrary(args...).Build()).ToInt64()
+	if err != nil {
+		a.t.Fatalf("%v: %v", args, err)
+	}
+	return n
 }
 
 func dialer(t *testing.T, o client.Options) *client.Dialer {
