@@ -18,6 +18,7 @@ import (
 type mutantsCommand struct {
 	Only       string `placeholder:"PATTERN" help:"Only mutants whose name contains this, or matches it as a pattern (* ? [])."`
 	Seeds      uint64 `default:"1000000" placeholder:"N" help:"Seeds of a landing: a mutant has to be detected often enough within them."`
+	ColdSeeds  uint64 `default:"300000" placeholder:"N" help:"Seeds of a landing that have a bucket, for mutants whose profile is cold."`
 	Detections uint64 `default:"20" placeholder:"N" help:"What is often enough; the run of a mutant ends there."`
 	Workers    int    `default:"0" placeholder:"W" help:"Mutants that are built and run at the same time; 0: one for each core. The result does not depend on it."`
 	Needed     bool   `help:"Also leave each fault and each checker out in turn, and report which mutants then survive."`
@@ -32,6 +33,8 @@ func (c *mutantsCommand) Validate() error {
 	switch {
 	case c.Seeds < 1:
 		return errors.New("--seeds 0: want at least 1")
+	case c.ColdSeeds < 1:
+		return errors.New("--cold-seeds 0: want at least 1")
 	case c.Detections < 1:
 		return errors.New("--detections 0: want at least 1")
 	case c.Workers < 0 || c.Workers > 4096:
@@ -83,14 +86,15 @@ func (c *mutantsCommand) only(list []*mutants.Mutant) []*mutants.Mutant {
 type lab interface {
 	build(ctx context.Context, m *mutants.Mutant) (program string, err error)
 	run(ctx context.Context, program string, t trial) (*reportJSON, error)
-	meta(ctx context.Context, program string, seeds uint64) error
-	shrink(ctx context.Context, program, name string, seed uint64, ops int) (*shrinkJSON, error)
+	meta(ctx context.Context, program, profile string, seeds uint64) error
+	shrink(ctx context.Context, program string, m *mutants.Mutant, seed uint64) (*shrinkJSON, error)
 }
 
 // trial is one run of a mutant.
 type trial struct {
 	seeds, detections uint64
 	ops               int
+	profile           string
 	without           string // "": nothing
 }
 
@@ -151,8 +155,8 @@ func (c *mutantsCommand) report(s *streams, rows []*mutantRow, needs []*need) er
 		return failure{errors.New("mutants fail")}
 	}
 	if !c.JSON && !c.Markdown {
-		fmt.Fprintf(s.out, "%d of %d mutants pass: each is found %d times within %s seeds, or proven equivalent and not found\n",
-			len(rows), len(rows), c.Detections, group(c.Seeds))
+		fmt.Fprintf(s.out, "%d of %d mutants pass: each is found %d times within %s seeds, %s of a log with a bucket, or proven equivalent and not found\n",
+			len(rows), len(rows), c.Detections, group(c.Seeds), group(c.ColdSeeds))
 	}
 	return tooLong
 }
@@ -181,21 +185,29 @@ func (c *mutantsCommand) measureAll(ctx context.Context, list []*mutants.Mutant,
 	return rows
 }
 
+// landing returns how many seeds of a profile a landing runs.
+func (c *mutantsCommand) landing(profile string) uint64 {
+	if profile == mutants.Cold {
+		return c.ColdSeeds
+	}
+	return c.Seeds
+}
+
 // An equivalent mutant runs a part of the seeds: nothing is to be found, and all would take long.
 const equivalentPart = 10
 
 // measure builds one mutant and runs it until it is detected often enough.
 func (c *mutantsCommand) measure(ctx context.Context, m *mutants.Mutant, l lab) *mutantRow {
-	row := &mutantRow{Name: m.Name, What: m.What, Breaks: m.Breaks, Equivalent: m.Equivalent != ""}
+	row := &mutantRow{Name: m.Name, What: m.What, Breaks: m.Breaks, Equivalent: m.Equivalent != "", Profile: m.Profile}
 	program, err := l.build(ctx, m)
 	if err != nil {
 		row.Failure = err.Error()
 		return row
 	}
 	row.program, row.ops = program, m.Ops
-	t := trial{seeds: c.Seeds, detections: c.Detections, ops: m.Ops}
+	t := trial{seeds: c.landing(m.Profile), detections: c.Detections, ops: m.Ops, profile: m.Profile}
 	if row.Equivalent {
-		t.seeds = max(1, c.Seeds/equivalentPart)
+		t.seeds = max(1, t.seeds/equivalentPart)
 	}
 	r, err := l.run(ctx, program, t)
 	if err != nil {
@@ -205,7 +217,7 @@ func (c *mutantsCommand) measure(ctx context.Context, m *mutants.Mutant, l lab) 
 	row.take(r, &t)
 	row.judge(c)
 	if c.Meta > 0 && row.Checks["hang"]+row.Checks["crash"] == 0 && row.Failure == "" {
-		if err := l.meta(ctx, program, c.Meta); err != nil {
+		if err := l.meta(ctx, program, m.Profile, c.Meta); err != nil {
 			row.Failure = "meta: " + err.Error()
 		}
 	}

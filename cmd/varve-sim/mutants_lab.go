@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,12 +44,14 @@ func (l *sourceLab) control(ctx context.Context) error {
 		return fmt.Errorf("without a mutant: %w", err)
 	}
 	l.clean = program
-	r, err := l.run(ctx, program, trial{seeds: controlSeeds, detections: 1})
-	switch {
-	case err != nil:
-		return fmt.Errorf("without a mutant: %w", err)
-	case r.First != nil:
-		return fmt.Errorf("without a mutant: violation of %s by seed %d: %s; mend that first", r.First.Property, r.First.Seed, r.First.Text)
+	for _, profile := range [...]string{mutants.Disk, mutants.Cold} {
+		r, err := l.run(ctx, program, trial{seeds: controlSeeds, detections: 1, profile: profile})
+		switch {
+		case err != nil:
+			return fmt.Errorf("without a mutant: %w", err)
+		case r.First != nil:
+			return fmt.Errorf("without a mutant: violation of %s by seed %d of %s: %s; mend that first", r.First.Property, r.First.Seed, profile, r.First.Text)
+		}
 	}
 	return nil
 }
@@ -78,7 +81,7 @@ func (l *sourceLab) process(ctx context.Context, program string, t trial) (*repo
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, "run", "--json", "--all", fmt.Sprintf("--seeds=%d", t.seeds),
 		fmt.Sprintf("--detections=%d", t.detections), fmt.Sprintf("--ops=%d", t.ops), fmt.Sprintf("--workers=%d", l.workers),
-		fmt.Sprintf("--hang=%v", mutantHang))
+		fmt.Sprintf("--hang=%v", mutantHang), "--profile="+cmp.Or(t.profile, mutants.Disk))
 	if t.without != "" {
 		cmd.Args = append(cmd.Args, "--without="+t.without)
 	}
@@ -101,10 +104,10 @@ func (l *sourceLab) process(ctx context.Context, program string, t trial) (*repo
 }
 
 // meta runs the program's meta command.
-func (l *sourceLab) meta(ctx context.Context, program string, seeds uint64) error {
+func (l *sourceLab) meta(ctx context.Context, program, profile string, seeds uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, mutantTime)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, "meta", fmt.Sprintf("--seeds=%d", seeds)).CombinedOutput()
+	out, err := exec.CommandContext(ctx, program, "meta", fmt.Sprintf("--seeds=%d", seeds), "--profile="+profile).CombinedOutput()
 	if err != nil {
 		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 		return fmt.Errorf("%w: %s", err, line)

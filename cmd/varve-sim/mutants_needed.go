@@ -98,7 +98,7 @@ func (n *need) find(ctx context.Context, rows []*mutantRow, l lab) error {
 		if !n.matters(row) || len(n.Survived) == neededMutants {
 			continue
 		}
-		t := trial{seeds: row.Seeds, detections: max(1, row.Detections/neededPart), ops: row.ops, without: n.Name}
+		t := trial{seeds: row.Seeds, detections: max(1, row.Detections/neededPart), ops: row.ops, profile: row.Profile, without: n.Name}
 		r, err := l.run(ctx, row.program, t)
 		if err != nil {
 			return fmt.Errorf("mutant %s without %s: %w", row.Name, n.Name, err)

@@ -34,7 +34,7 @@ func (r *mutantRow) measureShrunk(ctx context.Context, program string, m *mutant
 	if r.First == nil || r.Checks[checkHang]+r.Checks["crash"] > 0 {
 		return nil
 	}
-	small, err := l.shrink(ctx, program, m.Name, *r.First, m.Ops)
+	small, err := l.shrink(ctx, program, m, *r.First)
 	if err != nil {
 		return fmt.Errorf("seed %d does not shrink: %w", *r.First, err)
 	}
@@ -47,12 +47,12 @@ func (r *mutantRow) measureShrunk(ctx context.Context, program string, m *mutant
 
 // shrink runs the program's shrink command. The result has to violate nothing without the bug: else
 // shrinking made a failure of its own.
-func (l *sourceLab) shrink(ctx context.Context, program, name string, seed uint64, ops int) (*shrinkJSON, error) {
+func (l *sourceLab) shrink(ctx context.Context, program string, m *mutants.Mutant, seed uint64) (*shrinkJSON, error) {
 	ctx, cancel := context.WithTimeout(ctx, mutantTime)
 	defer cancel()
-	file := filepath.Join(l.dir, name+".schedule")
+	file := filepath.Join(l.dir, m.Name+".schedule")
 	var out, errOut bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, "shrink", fmt.Sprint(seed), fmt.Sprintf("--ops=%d", ops), "--json", "--out="+file)
+	cmd := exec.CommandContext(ctx, program, "shrink", fmt.Sprint(seed), fmt.Sprintf("--ops=%d", m.Ops), "--profile="+m.Profile, "--json", "--out="+file)
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, headline(strings.TrimSpace(errOut.String())))

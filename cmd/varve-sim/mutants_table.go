@@ -18,6 +18,7 @@ type mutantRow struct {
 	What       string            `json:"what"`
 	Breaks     []string          `json:"breaks"`
 	Equivalent bool              `json:"equivalent,omitempty"`
+	Profile    string            `json:"profile,omitempty"`
 	Seeds      uint64            `json:"seeds"`
 	First      *uint64           `json:"first_seed,omitempty"`
 	Detections uint64            `json:"detections"`
@@ -51,15 +52,16 @@ func (r *mutantRow) take(report *reportJSON, t *trial) {
 // judge decides whether the mutant passes: its rate times the seeds of a landing gives detections
 // enough, or it is equivalent and was not detected at all.
 func (r *mutantRow) judge(c *mutantsCommand) {
+	landing := c.landing(r.Profile)
 	switch {
 	case r.Equivalent && r.Detections > 0:
 		r.Failure = fmt.Sprintf("is not equivalent: %s; its proof is wrong", r.caught())
 	case r.Equivalent:
 	case r.Detections == 0:
 		r.Failure = fmt.Sprintf("survives: not found in %s seeds", group(r.Seeds))
-	case float64(r.Detections)*float64(c.Seeds) < float64(c.Detections)*float64(r.Seeds):
+	case float64(r.Detections)*float64(landing) < float64(c.Detections)*float64(r.Seeds):
 		r.Failure = fmt.Sprintf("is too rare: found %d times in %s seeds, expected %d in %s", r.Detections, group(r.Seeds),
-			c.Detections, group(c.Seeds))
+			c.Detections, group(landing))
 	}
 }
 

@@ -86,15 +86,15 @@ func (l *stubLab) run(_ context.Context, program string, t trial) (*reportJSON, 
 	return &r, nil
 }
 
-func (l *stubLab) meta(_ context.Context, program string, seeds uint64) error {
+func (l *stubLab) meta(_ context.Context, program, _ string, seeds uint64) error {
 	if seeds == 0 {
 		return errors.New("no seeds")
 	}
 	return l.metas[program]
 }
 
-func (l *stubLab) shrink(_ context.Context, _, name string, _ uint64, _ int) (*shrinkJSON, error) {
-	n, ok := l.small[name]
+func (l *stubLab) shrink(_ context.Context, _ string, m *mutants.Mutant, _ uint64) (*shrinkJSON, error) {
+	n, ok := l.small[m.Name]
 	if !ok {
 		return nil, errors.New("the small schedule fails without the bug too")
 	}
@@ -278,16 +278,16 @@ func TestShrunkMustBeGoodWithoutTheBug(t *testing.T) {
 		}
 		return file
 	}
-	bug := program("bug", `test "$*" = "shrink 7 --ops=0 --json --out=`+dir+`/05.schedule" && echo '{"events": 3, "events_before": 20}'`)
+	bug := program("bug", `test "$*" = "shrink 7 --ops=0 --profile=cold --json --out=`+dir+`/05.schedule" && echo '{"events": 3, "events_before": 20}'`)
 	l := &sourceLab{dir: dir, clean: program("good", `test "$*" = "replay `+dir+`/05.schedule"`)}
-	if r, err := l.shrink(t.Context(), bug, "05", 7, 0); err != nil || r.Events != 3 || r.EventsBefore != 20 {
+	if r, err := l.shrink(t.Context(), bug, &mutants.Mutant{Name: "05", Profile: mutants.Cold}, 7); err != nil || r.Events != 3 || r.EventsBefore != 20 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	l.clean = program("bad", "echo hash; echo 'outcome     VIOLATION of K1: gone'; exit 1")
-	if _, err := l.shrink(t.Context(), bug, "05", 7, 0); err == nil || !strings.HasSuffix(err.Error(), "without the bug too: outcome     VIOLATION of K1: gone") {
+	if _, err := l.shrink(t.Context(), bug, &mutants.Mutant{Name: "05", Profile: mutants.Cold}, 7); err == nil || !strings.HasSuffix(err.Error(), "without the bug too: outcome     VIOLATION of K1: gone") {
 		t.Errorf("%v", err)
 	}
-	if _, err := l.shrink(t.Context(), program("none", "echo 'seed 7 violates nothing' >&2; exit 1"), "05", 7, 0); err == nil || !strings.Contains(err.Error(), "violates nothing") {
+	if _, err := l.shrink(t.Context(), program("none", "echo 'seed 7 violates nothing' >&2; exit 1"), &mutants.Mutant{Name: "05", Profile: mutants.Cold}, 7); err == nil || !strings.Contains(err.Error(), "violates nothing") {
 		t.Errorf("%v", err)
 	}
 }

@@ -12,6 +12,7 @@
 //	equivalent: the proof        only of one that no client can tell from the right code
 //	 more of the proof
 //	ops: 50                      optional: operations of each seed
+//	profile: cold                optional: seeds with a bucket; without it the disk alone
 //
 //	== core/tail.go
 //	-- old

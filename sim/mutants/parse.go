@@ -17,6 +17,7 @@ type Mutant struct {
 	Breaks     []string // ids of the properties that it breaks
 	Equivalent string   // the proof that no client can tell it from the right code; "" if it is a bug
 	Ops        int      // operations of each seed; 0: drawn
+	Profile    string   // of the seeds: disk or cold
 	Edits      []Edit
 }
 
@@ -25,6 +26,12 @@ type Edit struct {
 	File     string // from the root of the module, with slashes
 	Old, New string // each line with its end
 }
+
+// Profiles: what the seeds simulate that are run against a mutant.
+const (
+	Disk = "disk"
+	Cold = "cold"
+)
 
 // Dir is the folder of the mutants, from the root of the module.
 const Dir = "sim/mutants/list"
@@ -65,7 +72,7 @@ func Parse(name, text string) (*Mutant, error) {
 	if len(text) > fileBytesMax {
 		return nil, fmt.Errorf("%s%s: expected at most %d bytes, found %d", name, Extension, fileBytesMax, len(text))
 	}
-	p := parser{m: &Mutant{Name: name}}
+	p := parser{m: &Mutant{Name: name, Profile: Disk}}
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
@@ -150,15 +157,20 @@ func (p *parser) value(key, value string) error {
 			return fmt.Errorf("ops: expected a number of operations, found %q", value)
 		}
 		p.m.Ops = int(ops)
+	case "profile":
+		if value != Disk && value != Cold {
+			return fmt.Errorf("profile: expected %s or %s, found %q", Disk, Cold, value)
+		}
+		p.m.Profile = value
 	default:
-		return fmt.Errorf("expected what, breaks, equivalent or ops, found %q", key)
+		return fmt.Errorf("expected what, breaks, equivalent, ops or profile, found %q", key)
 	}
 	return nil
 }
 
 // folders hold the code in which a bug may be planted: the product, and of the simulated disk what
 // stands for the operating system's part of it.
-var folders = []string{"core", "core/segment", "tiers/disk", "faultfs"}
+var folders = []string{"core", "core/segment", "core/manifest", "tiers/disk", "tiers/cold", "faultfs"}
 
 func (p *parser) section(file string) error {
 	if !slices.Contains(folders, path.Dir(file)) || path.Clean(file) != file || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
