@@ -215,7 +215,7 @@ func TestPagesNameWhatExists(t *testing.T) {
 var (
 	reported       = regexp.MustCompile(`\b([A-Z]{2})-(\d+)\b`)
 	reportedTest   = regexp.MustCompile(`(?m)^func Test([A-Z]{2})(\d+)[A-Z]\w*\(`)
-	reportedByName = regexp.MustCompile(`(?m)(?:Run\("|name: "|^# )([A-Z]{2})-(\d+) `)
+	reportedByName = regexp.MustCompile(`(?m)(?:Run\("|name: +"|^# )([A-Z]{2})-(\d+) `)
 )
 
 // Each id of the table has a test or waits for what does not exist yet, and each test has its row.

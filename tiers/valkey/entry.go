@@ -24,6 +24,9 @@ type Stored struct {
 // ErrForeign says that the stream holds what no log wrote.
 var ErrForeign = errors.New("foreign data under the key of a log; give the log another name, or remove the key")
 
+// reset forgets the entry and keeps its memory.
+func (e *Stored) reset() { *e = Stored{Header: warmentry.Entry{Lineage: e.Header.Lineage[:0]}} }
+
 // entryError is why an entry does not count.
 func (s *Store) entryError(id []byte, err error) error {
 	return fmt.Errorf("valkey: entry %.60q of %s: %w", id, s.key, err)
@@ -31,8 +34,8 @@ func (s *Store) entryError(id []byte, err error) error {
 
 // stored reads an element of a reply to XRANGE: id, then fields and values.
 func (s *Store) stored(r *Reply, e *Stored) (ok bool) {
-	header := e.Header
-	*e = Stored{Found: true, Header: warmentry.Entry{Lineage: header.Lineage[:0]}}
+	e.reset()
+	e.Found = true
 	if r.Kind != Array || len(r.Elems) != 2 || r.Elems[0].Kind != Bulk || r.Elems[1].Kind != Array {
 		return false
 	}
@@ -64,7 +67,7 @@ func (s *Store) one(op string, r *Reply, e *Stored) error {
 		return s.fail(op, &TypeError{Key: s.key})
 	}
 	if r.Kind == Array && len(r.Elems) == 0 {
-		*e = Stored{Header: warmentry.Entry{Lineage: e.Header.Lineage[:0]}}
+		e.reset()
 		return nil
 	}
 	if r.Kind != Array || len(r.Elems) != 1 || !s.stored(&r.Elems[0], e) {

@@ -58,10 +58,18 @@ func (f *Facts) read(info, fsync, save []byte) {
 	}
 }
 
-// same is string(b) without an allocation if nothing changed.
+// words are what most servers say.
+var words = [...]string{"master", "slave", "noeviction", "always", "everysec", "no"}
+
+// same is string(b), mostly without an allocation.
 func same(was string, b []byte) string {
 	if was == string(b) {
 		return was
+	}
+	for _, w := range words {
+		if w == string(b) {
+			return w
+		}
 	}
 	return string(b)
 }

@@ -19,6 +19,8 @@ type Probe struct {
 func (s *Store) Probe(b *Probe) error {
 	const op = "probe"
 	b.Entries, b.LastID, b.Findings, b.On = 0, ID{}, 0, 0
+	b.First.reset()
+	b.Top.reset()
 	p := s.begin(0, 4*s.bounds.EntryBytes)
 	p.Command("TYPE").Key(s.key)
 	p.Command("XLEN").Key(s.key)
@@ -33,8 +35,8 @@ func (s *Store) Probe(b *Probe) error {
 	}
 	if kind := &p.Replies[0]; kind.Kind == Error {
 		return s.fail(op, &ServerError{refusal(kind).Outcome, string(kind.Text)})
-	} else if t := string(kind.Text); t != "stream" && t != "none" {
-		return s.fail(op, &TypeError{s.key, t})
+	} else if string(kind.Text) != "stream" && string(kind.Text) != "none" {
+		return s.fail(op, &TypeError{s.key, string(kind.Text)})
 	}
 	length := &p.Replies[1]
 	if length.Kind != Int {

@@ -61,6 +61,7 @@ type Fence struct {
 func (s *Store) Fence(f *Fence) error {
 	const op = "fence"
 	f.XADD, f.Confirmed, f.On = Refusal{}, 0, 0
+	f.Top.reset()
 	p := s.begin(f.Ack.Wait, s.bounds.EntryBytes)
 	id := ID{Generation: f.Generation}
 	s.added(p, id, f.Marker)
@@ -120,6 +121,7 @@ func (m *Mirror) AllDone() bool {
 func (s *Store) Mirror(m *Mirror) error {
 	const op = "mirror"
 	m.Confirmed = 0
+	m.Predecessor.reset()
 	if m.On == 0 || len(m.Entries) == 0 || m.Entries[0].ID.End < 1 {
 		return s.fail(op, ErrConnection)
 	}
