@@ -47,6 +47,7 @@ const (
 	bootList bootStep = iota
 	bootSuper
 	bootManifest
+	bootPages
 	bootIdentify // repair: find the log's id in a segment header
 	bootScan
 	bootRescan // files above evidence, batch by batch

@@ -20,14 +20,13 @@ type coldState struct {
 
 	next    manifest.Manifest // of the swap in flight
 	doubt   bool              // a swap's outcome is unknown: the manifest is read back first
-	pending upload            // the upload of our STARTED entry
-	gone    []uint64          // attempts whose objects are deleted; their entries may go
-	orphans bool              // m has started entries that are not the pending upload's
-	delete  bool              // m may have objects to delete
-	quiet   quiet             // since when there is nothing to export
-	retryAt [LaneCount]Time   // Mono; after a failure of the bucket, by lane
-	fails   [LaneCount]int    // failures in a row, by lane
-	ages    []Time            // of m.Segments: wall time from which an entry's age counts
+	list    catalogue
+	pending upload          // the upload of our STARTED entry
+	orphans bool            // m has started entries that are not the pending upload's
+	delete  bool            // m may have objects to delete
+	quiet   quiet           // since when there is nothing to export
+	retryAt [LaneCount]Time // Mono; after a failure of the bucket, by lane
+	fails   [LaneCount]int  // failures in a row, by lane
 
 	load   LoadManifest
 	swap   SwapManifest
@@ -70,9 +69,10 @@ func (c *coldState) reset() {
 func (c *coldState) forget() {
 	c.m.CopyFrom(&manifest.Manifest{})
 	c.tag, c.attempt, c.exported = "", 0, 0
-	c.doubt, c.pending, c.gone = false, upload{}, c.gone[:0]
+	c.list.reset()
+	c.doubt, c.pending = false, upload{}
 	c.orphans, c.delete, c.quiet = false, false, quiet{}
-	c.retryAt, c.fails, c.ages = [LaneCount]Time{}, [LaneCount]int{}, c.ages[:0]
+	c.retryAt, c.fails = [LaneCount]Time{}, [LaneCount]int{}
 }
 
 // ErrOwnerFenced poisons a log whose place another owner has taken.
@@ -101,8 +101,11 @@ func (l *Log) adopt(m *manifest.Manifest, tag string, wall Time) {
 		c.attempt = max(c.attempt, s.Attempt)
 		c.orphans = c.orphans || s.State == manifest.Started && !c.isPending(s.Attempt)
 	}
+	c.list.flatten(&c.m, wall)
+	for i := range c.list.whole.Segments {
+		c.attempt = max(c.attempt, c.list.whole.Segments[i].Attempt)
+	}
 	l.raiseExported()
-	c.setAges(wall)
 	if l.phase == Ready || l.phase == Closing {
 		l.viewVersion++
 	}
@@ -111,34 +114,7 @@ func (l *Log) adopt(m *manifest.Manifest, tag string, wall Time) {
 // raiseExported moves exported to the end of the contiguous span of entries from Start on: a greatest
 // end would let files go whose records are in no object.
 func (l *Log) raiseExported() {
-	l.cold.exported = max(l.cold.exported, exportedEnd(&l.cold.m, l.start))
-}
-
-func exportedEnd(m *manifest.Manifest, end Offset) Offset {
-	for i := range m.Segments {
-		s := &m.Segments[i]
-		if !s.State.Covers() || s.End <= end {
-			continue
-		}
-		if s.Base > end {
-			break
-		}
-		end = s.End
-	}
-	return end
-}
-
-// setAges keeps the time from which each entry's age counts: a time in the future counts from first
-// sight.
-func (c *coldState) setAges(wall Time) {
-	n := len(c.m.Segments)
-	for len(c.ages) < n {
-		c.ages = append(c.ages, 0)
-	}
-	c.ages = c.ages[:n]
-	for i := range c.m.Segments {
-		c.ages[i] = min(c.m.Segments[i].AppendTime, wall)
-	}
+	l.cold.exported = max(l.cold.exported, exportedEnd(&l.cold.list.whole, l.start))
 }
 
 // nextCatalogue decides what the Catalogue lane does: settle a doubt, record what has changed,
@@ -153,6 +129,10 @@ func (l *Log) nextCatalogue(now Now) Effect {
 	}
 	c.wantUpload(l)
 	if l.changed() {
+		if c.list.wantPage(&c.m, l.cfg.ColdPageSegments) {
+			l.mark(MarkPage)
+			return c.list.issuePage()
+		}
 		l.desired()
 		return l.issueSwap()
 	}
@@ -172,7 +152,7 @@ func (l *Log) changed() bool {
 	case uploadWanted, uploadDone, uploadFailed:
 		return true
 	}
-	return c.orphans || len(c.gone) > 0 || l.startWanted() > c.m.Start
+	return c.orphans || c.list.fresh || l.startWanted() > c.m.Start
 }
 
 // desired builds the manifest that should be.
@@ -184,32 +164,24 @@ func (l *Log) desired() {
 		n.Start = to
 		n.Lineage = trimLineage(n.Lineage, to)
 	}
-	keep := n.Segments[:0]
-	gone := Offset(0)
 	for i := range n.Segments {
-		s := n.Segments[i]
+		s := &n.Segments[i]
 		switch {
-		case c.isGone(s.Attempt):
-			if s.State != manifest.Dead {
-				gone = s.End
-			}
-			continue
 		case s.State != manifest.Started:
 		case !c.isPending(s.Attempt):
 			l.mark(MarkUploadOrphan) // of an earlier life or a fenced owner
 			s.State = manifest.Dead
 		case c.pending.state == uploadDone:
-			s = c.pending.entry
+			*s = c.pending.entry
 		case c.pending.state == uploadFailed:
 			s.State = manifest.Dead
 		}
-		keep = append(keep, s)
 	}
-	n.Segments = keep
 	if c.pending.state == uploadWanted {
 		n.Segments = insert(n.Segments, c.pending.entry)
 	}
-	n.Segments, n.DeletedTo = deletedTo(n.Segments, n.DeletedTo, gone)
+	c.list.paged(n)
+	c.list.dropped(n)
 }
 
 // insert puts an entry into its place: by base, then attempt.
@@ -223,38 +195,9 @@ func insert(all []manifest.Segment, s manifest.Segment) []manifest.Segment {
 	return all
 }
 
-// deletedTo raises the mark below which no object is left, once those that end at gone and before
-// are deleted. An entry that is still needed holds it back; a lost span has nothing to delete.
-func deletedTo(all []manifest.Segment, mark, gone Offset) ([]manifest.Segment, Offset) {
-	for i := range all {
-		if s := &all[i]; s.State != manifest.Lost && s.End <= gone {
-			gone = min(gone, s.Base)
-		}
-	}
-	if gone <= mark {
-		return all, mark
-	}
-	keep := all[:0]
-	for _, s := range all {
-		if s.End > gone {
-			keep = append(keep, s)
-		}
-	}
-	return keep, gone
-}
-
 // isPending reports whether an attempt is the one whose upload this life has in hand.
 func (c *coldState) isPending(attempt uint64) bool {
 	return c.pending.state != uploadNone && c.pending.entry.Attempt == attempt
-}
-
-func (c *coldState) isGone(attempt uint64) bool {
-	for _, a := range c.gone {
-		if a == attempt {
-			return true
-		}
-	}
-	return false
 }
 
 // startWanted is how far Start may move in the manifest now.
@@ -271,9 +214,9 @@ func (c *coldState) wantUpload(l *Log) {
 		return
 	}
 	base := x.First
-	for i := range c.m.Segments {
-		if s := &c.m.Segments[i]; s.State.Covers() && base < s.End && s.End < x.End {
-			base = s.End
+	if all := c.list.whole.Segments; len(all) > 0 {
+		if end := all[len(all)-1].End; base < end && end < x.End {
+			base = end
 		}
 	}
 	e := manifest.Segment{Base: base, End: x.End, Epoch: x.Epoch}
@@ -334,19 +277,29 @@ func (l *Log) nextDelete() Effect {
 	}
 	d := &c.remove
 	d.Objects = d.Objects[:0]
-	for i := range c.m.Segments {
-		s := &c.m.Segments[i]
-		if s.State == manifest.Lost || c.isPending(s.Attempt) || c.isGone(s.Attempt) {
-			continue
-		}
-		if s.State == manifest.Dead || s.End <= min(l.start, c.m.Start) {
+	take := func(s *manifest.Segment) {
+		if len(d.Objects) < deleteMax && s.State != manifest.Lost && !c.isPending(s.Attempt) && !c.list.isGone(s.Attempt) {
 			d.Objects = append(d.Objects, Object{Base: s.Base, End: s.End, Epoch: s.Epoch, Attempt: s.Attempt})
-			if len(d.Objects) == deleteMax {
-				break
-			}
 		}
 	}
+	for i := range c.m.Segments {
+		if s := &c.m.Segments[i]; s.State == manifest.Dead {
+			take(s)
+		}
+	}
+	start := min(l.start, c.m.Start)
+	for i := range c.list.whole.Segments {
+		s := &c.list.whole.Segments[i]
+		if s.End > start {
+			break
+		}
+		take(s)
+	}
+	d.Pages = d.Pages[:0]
 	if len(d.Objects) == 0 {
+		c.list.deletedPages(&c.m, start, d)
+	}
+	if len(d.Objects)+len(d.Pages) == 0 {
 		c.delete = false
 		return nil
 	}
@@ -385,8 +338,21 @@ func (l *Log) onCatalogue(now Now, e Effect, err error) {
 		c.succeeded(Catalogue)
 		l.mark(MarkObjectDeleted)
 		for i := range e.Objects {
-			c.gone = append(c.gone, e.Objects[i].Attempt)
+			c.list.gone = append(c.list.gone, e.Objects[i].Attempt)
 		}
+		for i := range e.Pages {
+			c.list.left = append(c.list.left, e.Pages[i].Number)
+		}
+		c.list.fresh = true
+	case *SavePage:
+		if err != nil { // it may be there: the next one has another number
+			l.mark(MarkPageFailed)
+			c.list.page.Number = 0
+			c.backoff(now, Catalogue)
+			return
+		}
+		c.succeeded(Catalogue)
+		c.list.written = true
 	default:
 		check(false, "an effect of the Catalogue lane")
 	}
@@ -396,7 +362,7 @@ func (l *Log) onCatalogue(now Now, e Effect, err error) {
 func (l *Log) swapped(now Now, tag string) {
 	c := &l.cold
 	l.adopt(&c.next, tag, now.Wall)
-	c.gone = c.gone[:0]
+	c.list.forget(&c.m)
 	l.followManifest()
 }
 
@@ -453,7 +419,8 @@ func (l *Log) onReadBack(now Now, e *LoadManifest) {
 		c.succeeded(Catalogue)
 		l.adopt(m, e.Tag, now.Wall)
 		if won {
-			c.gone = c.gone[:0]
+			c.list.forget(&c.m)
+			c.list.fresh = len(c.list.gone)+len(c.list.left) > 0
 		}
 		l.followManifest()
 	}

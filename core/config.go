@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 
+	"varve/core/manifest"
 	"varve/core/segment"
 )
 
@@ -35,6 +36,7 @@ type Config struct {
 	RetentionCheckInterval Time
 
 	Cold             bool // a cold tier is configured
+	ColdPageSegments int  // the manifest lists so many segments itself; older ones go to pages
 	ColdMaxUploadAge Time // an active segment older than this rolls, so that it reaches the cold tier; Unlimited
 
 	ProducersMax int // producers remembered; beyond that the one silent longest is forgotten
@@ -58,7 +60,7 @@ func DefaultConfig() Config {
 		MinFreeBytes: 256 << 20, Preallocate: true, PrepareBytes: 1 << 20, IdleSave: second / 100,
 		RetentionBytes: Unlimited, RetentionAge: Unlimited,
 		LocalRetentionBytes: Unlimited, LocalRetentionAge: Unlimited,
-		RetentionCheckInterval: 60 * second, ColdMaxUploadAge: Unlimited, ProducersMax: 4096,
+		RetentionCheckInterval: 60 * second, ColdMaxUploadAge: Unlimited, ColdPageSegments: manifest.SegmentsMax, ProducersMax: 4096,
 	}
 }
 
@@ -121,6 +123,8 @@ func (c *Config) Validate() error {
 		return bad("retention_check_interval", c.RetentionCheckInterval, "above 0 up to 36 years")
 	case c.ColdMaxUploadAge != Unlimited && (c.ColdMaxUploadAge < 1_000_000 || c.ColdMaxUploadAge > timeMax):
 		return bad("cold.max_upload_age", c.ColdMaxUploadAge, "1 ms up to 36 years, or -1 for unlimited")
+	case c.ColdPageSegments < 1 || c.ColdPageSegments > manifest.SegmentsMax:
+		return bad("cold.page_segments", c.ColdPageSegments, fmt.Sprintf("1 up to %d", manifest.SegmentsMax))
 	case c.ProducersMax < 1:
 		return bad("producers_max", c.ProducersMax, "1 or more")
 	}

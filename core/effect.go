@@ -242,10 +242,35 @@ type SwapManifest struct {
 	Lost   bool   // result: the error says that it is another version now
 }
 
-// Delete deletes objects. One that is not there is deleted.
+// LoadPage reads a page of the manifest.
+type LoadPage struct {
+	answer
+	Base    Offset
+	Number  uint64
+	Missing bool
+	Bytes   []byte
+}
+
+// SavePage writes a page of the manifest, under a key that was never used before. After an error
+// nobody knows whether it is there.
+type SavePage struct {
+	answer
+	Base   Offset
+	Number uint64
+	Bytes  []byte
+}
+
+// Delete deletes objects, and pages of the manifest. One that is not there is deleted.
 type Delete struct {
 	answer
 	Objects []Object
+	Pages   []PageName
+}
+
+// PageName names a page of the manifest.
+type PageName struct {
+	Base   Offset
+	Number uint64
 }
 
 // Space looks at the free space; only used while there is too little.
@@ -307,6 +332,12 @@ func (*SwapManifest) Lane() Lane { return Catalogue }
 
 // Lane implements Effect.
 func (*Delete) Lane() Lane { return Catalogue }
+
+// Lane implements Effect.
+func (*LoadPage) Lane() Lane { return Catalogue }
+
+// Lane implements Effect.
+func (*SavePage) Lane() Lane { return Catalogue }
 
 // Fetch is one read of a Cursor: bytes of one extent, from a batch boundary on. It belongs to no
 // lane; any number may be in flight, one a cursor.

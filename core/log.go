@@ -340,7 +340,7 @@ func (l *Log) Complete(now Now, e Effect, err error) {
 		l.onSync(now, e, err)
 	case *Upload:
 		l.onUpload(now, e, err)
-	case *LoadManifest, *SwapManifest, *Delete:
+	case *LoadManifest, *SwapManifest, *SavePage, *Delete:
 		l.onCatalogue(now, e, err)
 	default:
 		l.onHot(now, e, err)

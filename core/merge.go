@@ -14,11 +14,14 @@ const loadTries = 3
 // nextMerge hands out what an open asks of the cold tier: the manifest, and the swap that claims it.
 func (l *Log) nextMerge(now Now) Effect {
 	b := &l.boot
-	if now.Mono < b.retryAt || b.step != bootManifest && b.step != bootClaim {
+	if now.Mono < b.retryAt || b.step != bootManifest && b.step != bootPages && b.step != bootClaim {
 		return nil
 	}
 	b.retryAt = 0
-	if b.step == bootManifest || l.cold.doubt {
+	switch {
+	case b.step == bootPages:
+		return l.nextPage()
+	case b.step == bootManifest || l.cold.doubt:
 		return l.issueLoad()
 	}
 	l.claimManifest()
@@ -67,6 +70,13 @@ func (l *Log) onMerge(now Now, e Effect, err error) {
 		default:
 			l.onManifest(now, e)
 		}
+	case *LoadPage:
+		if err != nil {
+			l.ioError = IOError{Effect: "load a page of the manifest", Err: err}
+			l.coldDown(now, &l.ioError)
+			return
+		}
+		l.onPage(now, e)
 	case *SwapManifest:
 		if err != nil {
 			l.mark(MarkSwapDoubt)
@@ -108,18 +118,7 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 		return
 	}
 	if err := manifest.Parse(e.Bytes, &c.next); err != nil {
-		b.loads++
-		switch {
-		case errors.Is(err, manifest.ErrNewer):
-			l.mark(MarkManifestNewer)
-			l.refuseOpen(manifest.ManifestKey, err.Error(), "use a newer varve")
-		case b.loads < loadTries:
-			c.backoff(now, Catalogue)
-			b.retryAt = c.retryAt[Catalogue]
-		default:
-			l.mark(MarkManifestDamaged)
-			l.refuseOpen(manifest.ManifestKey, err.Error(), "run: varve cold rebuild-manifest")
-		}
+		l.badManifest(now, manifest.ManifestKey, err)
 		return
 	}
 	b.loads = 0
@@ -135,7 +134,30 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 		l.coldDown(now, errOldManifest)
 		return
 	}
-	l.merge(now, e.Tag)
+	c.tag = e.Tag
+	if len(c.next.Pages) > 0 {
+		b.step, b.at = bootPages, 0
+		return
+	}
+	l.merge(now)
+}
+
+// badManifest reads a manifest or page again that does not verify: the reply may have been damaged on
+// its way. In the end it is refused.
+func (l *Log) badManifest(now Now, name string, err error) {
+	b, c := &l.boot, &l.cold
+	b.loads++
+	switch {
+	case errors.Is(err, manifest.ErrNewer):
+		l.mark(MarkManifestNewer)
+		l.refuseOpen(name, err.Error(), "use a newer varve")
+	case b.loads < loadTries:
+		c.backoff(now, Catalogue)
+		b.retryAt = c.retryAt[Catalogue]
+	default:
+		l.mark(MarkManifestDamaged)
+		l.refuseOpen(name, err.Error(), "run: varve cold rebuild-manifest")
+	}
 }
 
 // What keeps an open waiting though the bucket answers.
@@ -146,7 +168,7 @@ var (
 
 // merge takes the manifest over. The lineage of the highest owner epoch is taken whole, never a
 // union: a fenced owner's epoch would void what others have adopted since.
-func (l *Log) merge(now Now, tag string) {
+func (l *Log) merge(now Now) {
 	b, c, s := &l.boot, &l.cold, &l.super.state
 	m := &c.next
 	if b.absent {
@@ -166,9 +188,10 @@ func (l *Log) merge(now Now, tag string) {
 	}
 	s.Epoch = max(s.Epoch, m.Epoch)
 	s.ManifestSequence = max(s.ManifestSequence, m.Sequence)
-	for i := range m.Segments {
-		e := &m.Segments[i]
-		if !e.State.Covers() || e.Base < s.Lineage[0].First {
+	l.adopt(m, c.tag, now.Wall)
+	for i := range c.list.whole.Segments {
+		e := &c.list.whole.Segments[i]
+		if e.Base < s.Lineage[0].First {
 			continue
 		}
 		if epoch, limit := ownerOf(s.Lineage, e.Base); e.State == manifest.Finished && (epoch != e.Epoch || e.End > limit) {
@@ -178,8 +201,7 @@ func (l *Log) merge(now Now, tag string) {
 			return
 		}
 	}
-	l.adopt(m, tag, now.Wall)
-	b.plan.cold = &c.m
+	b.plan.cold = &c.list.whole
 	l.scanFiles(now)
 }
 

@@ -266,37 +266,6 @@ func (r *reconciler) held(o Offset, epoch Epoch) (end Offset, ok bool) {
 	return s.End, true
 }
 
-// covering returns the entry that stands for an offset, nil if none does.
-func covering(m *manifest.Manifest, o Offset) *manifest.Segment {
-	low, high := 0, len(m.Segments)
-	for low < high {
-		if mid := int(uint(low+high) >> 1); m.Segments[mid].Base > o {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	for i := low - 1; i >= 0; i-- {
-		if s := &m.Segments[i]; s.State.Covers() {
-			if o < s.End {
-				return s
-			}
-			return nil
-		}
-	}
-	return nil
-}
-
-// nextCovered returns the least offset above o that an entry stands for.
-func nextCovered(m *manifest.Manifest, o Offset) Offset {
-	for i := range m.Segments {
-		if s := &m.Segments[i]; s.State.Covers() && s.Base > o {
-			return s.Base
-		}
-	}
-	return EndNone
-}
-
 // pick returns the file that serves an offset, and how far. A replacement wins within its span,
 // whatever it holds; the highest id among several. Files are ordered by base, so that a log of many
 // segments is planned in a time that grows with their number and not with its square.

@@ -222,19 +222,19 @@ func (l *Log) coldRetention(now Now, bytesMax, ageMax int64) {
 		rest += l.tail.active.pos
 	}
 	total := rest
-	for i := range c.m.Segments {
-		if s := &c.m.Segments[i]; s.State == manifest.Finished && s.End > l.keep.want {
+	for i := range c.list.whole.Segments {
+		if s := &c.list.whole.Segments[i]; s.State == manifest.Finished && s.End > l.keep.want {
 			total += s.Bytes
 		}
 	}
 	target := l.start
-	for i := range c.m.Segments {
-		s := &c.m.Segments[i]
-		if !s.State.Covers() || s.End <= l.keep.want {
+	for i := range c.list.whole.Segments {
+		s := &c.list.whole.Segments[i]
+		if s.End <= l.keep.want {
 			continue
 		}
 		tooBig := bytesMax != Unlimited && total-s.Bytes >= bytesMax
-		tooOld := ageMax != Unlimited && older(now.Wall, c.ages[i], ageMax)
+		tooOld := ageMax != Unlimited && older(now.Wall, c.list.ages[i], ageMax)
 		if s.State == manifest.Lost { // it goes with what follows it, never by itself
 			continue
 		}

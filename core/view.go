@@ -134,7 +134,7 @@ func (l *Log) ColdExtents(dst []Extent) []Extent { return l.coldExtents(dst, l.s
 // coldExtents appends what the cold tier holds of [from, to).
 func (l *Log) coldExtents(dst []Extent, from, to Offset) []Extent {
 	for from < to {
-		s := covering(&l.cold.m, from)
+		s := covering(&l.cold.list.whole, from)
 		if s == nil {
 			return dst
 		}
@@ -165,7 +165,7 @@ func (l *Log) healFromCold(id segment.ID, at Offset) {
 			continue
 		}
 		for o := x.First; o < x.End; {
-			s := covering(&l.cold.m, o)
+			s := covering(&l.cold.list.whole, o)
 			if s == nil || s.State != manifest.Finished || s.Epoch != x.Epoch {
 				return
 			}

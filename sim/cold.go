@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 
 	"varve/core"
@@ -32,8 +33,10 @@ type coldWorld struct {
 	bucket   *fakebucket.Bucket
 	store    *cold.Store
 	m        manifest.Manifest // scratch
-	exposed  bool              // the disk was lost since the last open
-	hotStart core.Offset       // greatest that a log had
+	page     manifest.PageText
+	keys     []string
+	exposed  bool        // the disk was lost since the last open
+	hotStart core.Offset // greatest that a log had
 }
 
 func (c *coldWorld) init(w *World) {
@@ -165,28 +168,43 @@ func (w *World) exports() bool {
 	return false
 }
 
-// objects judges K20 in the bucket: every object is listed in the manifest, unless it came late.
+// objects judges K20 in the bucket: every object, and every page, is listed, unless it came late or its
+// writer died.
 func (w *World) objects() {
 	if !w.h.Cold() {
 		return
 	}
-	if !w.cold.manifest() {
+	c := &w.cold
+	if !c.manifest() {
 		w.fail("K20", "a close leaves no manifest that can be read")
 		return
 	}
-	var key []byte
-	for i := range w.cold.bucket.Len() {
-		name, _, there := w.cold.bucket.At(i)
+	c.keys = c.keys[:0]
+	list := func(all []manifest.Segment) {
+		for i := range all {
+			if all[i].State != manifest.Lost {
+				c.keys = append(c.keys, string(all[i].AppendKey(nil)))
+			}
+		}
+	}
+	list(c.m.Segments)
+	for i := range c.m.Pages {
+		key := string(c.m.Pages[i].AppendKey(nil))
+		c.keys = append(c.keys, key)
+		for j := range c.bucket.Len() {
+			if name, body, there := c.bucket.At(j); there && name == coldPrefix+key && manifest.ParsePage(body, &c.page) == nil {
+				list(c.page.Segments)
+			}
+		}
+	}
+	for i := range c.bucket.Len() {
+		name, _, there := c.bucket.At(i)
 		name, ours := strings.CutPrefix(name, coldPrefix)
-		if !there || !ours || name == manifest.ManifestKey {
+		if !there || !ours || name == manifest.ManifestKey || slices.Contains(c.keys, name) {
 			continue
 		}
-		listed := false
-		for j := range w.cold.m.Segments {
-			key = w.cold.m.Segments[j].AppendKey(key[:0])
-			listed = listed || string(key) == name
-		}
-		if !listed && w.cold.bucket.Struck(fakebucket.O3Late) == 0 {
+		if page := strings.HasPrefix(name, "pages/"); c.bucket.Struck(fakebucket.O3Late) == 0 &&
+			(!page || w.res.Lives == 1 && !w.log.Marks().Has(core.MarkPageFailed)) {
 			w.fail("K20", "an object is in no manifest: "+name)
 			return
 		}

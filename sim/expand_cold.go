@@ -2,6 +2,7 @@ package sim
 
 import (
 	"varve/core"
+	"varve/core/manifest"
 	"varve/faultfs"
 	"varve/sim/fakebucket"
 )
@@ -71,6 +72,7 @@ func (x *expander) coldHeader() {
 func (x *expander) coldConfig(c *core.Config) {
 	c.Cold, c.Create = true, true
 	c.ColdMaxUploadAge = x.pick(core.Unlimited, 5*millisecond, 50*millisecond)
+	c.ColdPageSegments = int(x.pick(manifest.SegmentsMax, 1, 2, 4))
 	c.RetentionBytes, c.RetentionAge = core.Unlimited, core.Unlimited
 	c.LocalRetentionBytes = x.pick(core.Unlimited, 1, 4096, 16384)
 	c.LocalRetentionAge = x.pick(core.Unlimited, core.Unlimited, 20*millisecond)

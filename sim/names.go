@@ -153,6 +153,7 @@ var configKeys = []configKey{
 	flag("repair_checksum_tail", func(c *core.Config) *bool { return &c.RepairChecksumTail }),
 	ofCold(flag("cold", func(c *core.Config) *bool { return &c.Cold })),
 	ofCold(number("cold_max_upload_age", func(c *core.Config) *int64 { return &c.ColdMaxUploadAge })),
+	ofCold(number("cold_page_segments", func(c *core.Config) *int { return &c.ColdPageSegments })),
 	ofCold(flag("create", func(c *core.Config) *bool { return &c.Create })),
 	flag("allow_damaged", func(c *core.Config) *bool { return &c.AllowDamaged }),
 }

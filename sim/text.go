@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"varve/core"
+	"varve/core/manifest"
 	"varve/faultfs"
 	"varve/sim/fakebucket"
 )
@@ -104,6 +105,7 @@ func Parse(text []byte) (*Schedule, error) {
 	p := parser{s: &Schedule{}}
 	for i := range p.s.Header.Config {
 		p.s.Header.Config[i].ColdMaxUploadAge = core.Unlimited
+		p.s.Header.Config[i].ColdPageSegments = manifest.SegmentsMax
 	}
 	if !strings.HasPrefix(string(text), "varve schedule 1\n") {
 		first, _, _ := strings.Cut(string(text[:min(len(text), 80)]), "\n")

@@ -87,6 +87,10 @@ func (s *Store) Step(e core.Effect) (done bool, err error) {
 		done, err = true, s.loadManifest(r, e)
 	case *core.SwapManifest:
 		done, err = true, s.swapManifest(r, e)
+	case *core.LoadPage:
+		done, err = true, s.loadPage(r, e)
+	case *core.SavePage:
+		done, err = true, s.savePage(r, e)
 	case *core.Delete:
 		done, err = s.delete(r, e)
 	default:
@@ -109,37 +113,40 @@ func (s *Store) objectKey(o *core.Object) string {
 	return string(e.AppendKey(append(make([]byte, 0, 128), s.prefix...)))
 }
 
-// loadManifest reads the manifest whole. It is replaced while we read: what one call returns is one
-// version, so a longer one is asked for again from its start.
-func (s *Store) loadManifest(r *core.Result, e *core.LoadManifest) error {
+func (s *Store) loadManifest(r *core.Result, e *core.LoadManifest) (err error) {
+	e.Bytes, e.Tag, e.Missing, err = s.whole(r, s.manifestKey(), e.Bytes)
+	return err
+}
+
+// whole reads an object into the memory of buf. It may be replaced while we read: what one call returns
+// is one version, so a longer one is asked for again from its start.
+func (s *Store) whole(r *core.Result, key string, buf []byte) (text []byte, tag string, missing bool, err error) {
 	ctx, cancel := s.call()
 	defer cancel()
-	buf := e.Bytes[:cap(e.Bytes)]
+	buf = buf[:cap(buf)]
 	if len(buf) < manifestFirst {
 		buf = make([]byte, manifestFirst)
 	}
 	for {
-		n, o, err := s.bucket.Get(ctx, s.manifestKey(), 0, buf)
+		n, o, err := s.bucket.Get(ctx, key, 0, buf)
 		switch {
 		case errors.Is(err, tiers.ErrNotFound):
-			e.Missing = true
-			return nil
+			return buf[:0], "", true, nil
 		case err != nil:
-			return failed(r, core.StepRead, err)
+			return buf[:0], "", false, failed(r, core.StepRead, err)
 		case o.Bytes > manifest.BytesMax:
-			return failed(r, core.StepRead, fmt.Errorf("cold: %s has %d bytes, more than any manifest", s.manifestKey(), o.Bytes))
+			return buf[:0], "", false, failed(r, core.StepRead, fmt.Errorf("cold: %s has %d bytes, more than any manifest", key, o.Bytes))
 		case o.Bytes > int64(len(buf)):
 			buf = make([]byte, o.Bytes+o.Bytes/4)
 			continue
 		case int64(n) != o.Bytes:
-			return failed(r, core.StepRead, fmt.Errorf("cold: %s: %d bytes of %d were read", s.manifestKey(), n, o.Bytes))
+			return buf[:0], "", false, failed(r, core.StepRead, fmt.Errorf("cold: %s: %d bytes of %d were read", key, n, o.Bytes))
 		}
-		e.Bytes, e.Tag = buf[:n], o.Tag
-		return nil
+		return buf[:n], o.Tag, false, nil
 	}
 }
 
-// manifestFirst is what the first read of a manifest asks for.
+// manifestFirst is what the first read of a manifest or a page asks for.
 const manifestFirst = 4096
 
 func (s *Store) swapManifest(r *core.Result, e *core.SwapManifest) error {
@@ -157,10 +164,36 @@ func (s *Store) swapManifest(r *core.Result, e *core.SwapManifest) error {
 func (s *Store) delete(r *core.Result, e *core.Delete) (done bool, err error) {
 	ctx, cancel := s.call()
 	defer cancel()
-	if err := s.bucket.Delete(ctx, s.objectKey(&e.Objects[r.Stage])); err != nil {
+	var key string
+	if n := len(e.Objects); r.Stage < n {
+		key = s.objectKey(&e.Objects[r.Stage])
+	} else {
+		p := &e.Pages[r.Stage-n]
+		key = s.pageKey(p.Base, p.Number)
+	}
+	if err := s.bucket.Delete(ctx, key); err != nil {
 		return false, failed(r, core.StepWrite, err)
 	}
-	return r.Stage == len(e.Objects)-1, nil
+	return r.Stage == len(e.Objects)+len(e.Pages)-1, nil
+}
+
+func (s *Store) pageKey(base core.Offset, number uint64) string {
+	p := manifest.Page{Base: base, Number: number}
+	return string(p.AppendKey(append(make([]byte, 0, 128), s.prefix...)))
+}
+
+func (s *Store) loadPage(r *core.Result, e *core.LoadPage) (err error) {
+	e.Bytes, _, e.Missing, err = s.whole(r, s.pageKey(e.Base, e.Number), e.Bytes)
+	return err
+}
+
+func (s *Store) savePage(r *core.Result, e *core.SavePage) error {
+	ctx, cancel := s.call()
+	defer cancel()
+	if _, err := s.bucket.Put(ctx, s.pageKey(e.Base, e.Number), e.Bytes, tiers.Condition{Absent: true}); err != nil {
+		return failed(r, core.StepWrite, err)
+	}
+	return nil
 }
 
 var (
