@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -81,6 +82,7 @@ func (s *S3) Start(t *testing.T) {
 	s.server = exec.CommandContext(context.Background(), s.binary, "--port", s.address, "--quiet", "--keep-alive", // ends with Kill
 		"posix", "--sidecar", filepath.Join(s.dir, "side"), filepath.Join(s.dir, "data"))
 	s.server.Dir = s.dir
+	s.server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that panics cleans nothing up
 	s.server.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s.AccessKey, "ROOT_SECRET_KEY="+s.SecretKey)
 	s.server.Stdout, s.server.Stderr = &s.out, &s.out
 	no(t, s.server.Start())
