@@ -3,6 +3,7 @@ package dirbucket
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -210,18 +211,117 @@ func TestDirty(t *testing.T) {
 	}
 }
 
-// TestFailedSync: after a sync that failed nothing is answered before the bucket is opened again.
+// TestSyncs says which folders each change syncs.
+func TestSyncs(t *testing.T) {
+	b := newBucket(t)
+	ctx := t.Context()
+	var synced []string
+	b.sync = func(root *os.Root, dir string) error {
+		synced = append(synced, dir)
+		return syncDir(root, dir)
+	}
+	id, part := "", tiers.Part{}
+	steps := []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"put in new folders", func() error { _, err := b.Put(ctx, "a/b/k", nil, tiers.Condition{}); return err }, "a/b a ."},
+		{"put beside it", func() error { _, err := b.Put(ctx, "a/b/l", nil, tiers.Condition{}); return err }, "a/b"},
+		{"put at the top", func() error { _, err := b.Put(ctx, "k", nil, tiers.Condition{}); return err }, "."},
+		{"put refused", func() error {
+			_, err := b.Put(ctx, "k", nil, tiers.Condition{Absent: true})
+			if errors.Is(err, tiers.ErrPrecondition) {
+				return nil
+			}
+			return err
+		}, ""},
+		{"get", func() error { _, err := b.Head(ctx, "k"); return err }, ""},
+		{"delete", func() error { return b.Delete(ctx, "a/b/l") }, "a/b"},
+		{"delete the last of two folders", func() error { return b.Delete(ctx, "a/b/k") }, "a/b a ."},
+		{"begin", func() (err error) { id, err = b.Begin(ctx, "u/k"); return err }, uploadsDir + "/ID " + uploadsDir},
+		{"part", func() (err error) { part, err = b.PutPart(ctx, "u/k", id, 1, []byte("x")); return err }, uploadsDir + "/ID"},
+		{"finish", func() error { _, err := b.Finish(ctx, "u/k", id, []tiers.Part{part}, tiers.Condition{}); return err }, "u . " + uploadsDir},
+		{"a put after a writer that was killed", func() error {
+			must(t, os.WriteFile(filepath.Join(b.dir, dirtyFile), []byte("u"), 0o600))
+			_, err := b.Put(ctx, "k", nil, tiers.Condition{})
+			return err
+		}, "u . ."},
+		{"a list after a writer that was killed", func() error {
+			must(t, os.WriteFile(filepath.Join(b.dir, dirtyFile), []byte("u"), 0o600))
+			_, err := b.List(ctx, "", "", 1)
+			return err
+		}, "u ."},
+	}
+	for _, s := range steps {
+		synced = nil
+		must(t, s.do())
+		if got := strings.ReplaceAll(strings.Join(synced, " "), cmp.Or(id, "none"), "ID"); got != s.want {
+			t.Errorf("%s syncs %q, want %q", s.name, got, s.want)
+		}
+	}
+}
+
+// TestFailedSync: the change may last or not, and nothing is answered before the bucket is opened
+// again.
 func TestFailedSync(t *testing.T) {
 	b := newBucket(t)
 	put(t, b, "k", "x")
-	gone := errors.New("simulated EIO")
-	b.failed.Store(&gone)
-	_, err := b.Head(t.Context(), "k")
-	want(t, err, gone, "open the bucket again")
-	_, err = b.Put(t.Context(), "k", nil, tiers.Condition{})
-	want(t, err, gone)
-	_, err = openAt(t, b.dir).Head(t.Context(), "k")
+	b.sync = func(*os.Root, string) error { return syscall.EACCES }
+	_, err := b.Put(t.Context(), "k", nil, tiers.Condition{})
+	if err == nil || errors.Is(err, tiers.ErrDenied) || !strings.Contains(err.Error(), "may or may not last") {
+		t.Fatalf("a put whose sync failed: %v", err)
+	}
+	b.sync = syncDir
+	for name, err := range map[string]error{
+		"head":    second(b.Head(t.Context(), "k")),
+		"put":     second(b.Put(t.Context(), "k", nil, tiers.Condition{})),
+		"delete":  b.Delete(t.Context(), "k"),
+		"list":    second(b.List(t.Context(), "", "", 1)),
+		"uploads": second(b.Uploads(t.Context(), "")),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "open the bucket again") {
+			t.Errorf("%s after a sync that failed: %v", name, err)
+		}
+	}
+	// What is there when it is opened again is synced first.
+	if _, err := os.Lstat(filepath.Join(b.dir, dirtyFile)); err != nil {
+		t.Fatalf("the failed change is forgotten: %v", err)
+	}
+	o, err := openAt(t, b.dir).Head(t.Context(), "k")
+	if err != nil || o.Bytes != 0 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestAbortedWhileFinishing aborts an upload between the copy of its parts and the moment at which the
+// object would appear.
+func TestAbortedWhileFinishing(t *testing.T) {
+	b := newBucket(t)
+	ctx := t.Context()
+	id, err := b.Begin(ctx, "k")
 	must(t, err)
+	part, err := b.PutPart(ctx, "k", id, 1, []byte("body"))
+	must(t, err)
+	other := openAt(t, b.dir)
+	must(t, other.lock.acquire(ctx))
+	done := make(chan error)
+	go func() { done <- second(b.Finish(ctx, "k", id, []tiers.Part{part}, tiers.Condition{})) }()
+	for copied := false; !copied; time.Sleep(time.Millisecond) {
+		list, err := os.ReadDir(filepath.Join(b.dir, tmpDir))
+		must(t, err)
+		for _, e := range list {
+			info, err := e.Info()
+			copied = copied || err == nil && info.Size() == int64(len("body"))+trailerBytes
+		}
+	}
+	must(t, os.RemoveAll(filepath.Join(b.dir, uploadsDir, id)))
+	other.lock.release()
+	want(t, <-done, tiers.ErrNoUpload)
+	_, err = b.Head(ctx, "k")
+	want(t, err, tiers.ErrNotFound)
 }
 
 func TestLeftovers(t *testing.T) {

@@ -34,7 +34,8 @@ type Bucket struct {
 	dir    string
 	root   *os.Root
 	lock   lock
-	failed atomic.Pointer[error] // a sync failed: nothing is answered any more
+	sync   func(root *os.Root, dir string) error // syncDir
+	failed atomic.Pointer[error]                 // a sync failed: nothing is answered any more
 }
 
 var _ tiers.Bucket = (*Bucket)(nil)
@@ -56,7 +57,7 @@ func Open(dir string, o Options) (*Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dirbucket: open %s: %w: mount it, or create the bucket", dir, err)
 	}
-	b := &Bucket{dir: dir, root: root}
+	b := &Bucket{dir: dir, root: root, sync: syncDir}
 	if err := b.begin(); err != nil {
 		_ = root.Close()
 		return nil, fmt.Errorf("dirbucket: open %s: %w", dir, err)

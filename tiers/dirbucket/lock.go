@@ -129,7 +129,7 @@ func (b *Bucket) clean() error {
 // synced syncs the folders from dir up to top, then takes dirty away. The lock is held.
 func (b *Bucket) synced(dir, top string) error {
 	for ; ; dir = path.Dir(dir) {
-		if err := syncDir(b.root, dir); err != nil {
+		if err := b.sync(b.root, dir); err != nil {
 			// Not wrapped: whatever the cause promises, here the effect is unknown.
 			err = errors.New("sync folder " + dir + ": " + err.Error())
 			b.failed.CompareAndSwap(nil, &err)

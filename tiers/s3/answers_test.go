@@ -227,6 +227,7 @@ func TestBodies(t *testing.T) {
 		{"longer", 2, 3, answer{status: 206, header: head("Content-Range", "bytes 2-4/10"), body: "2345", length: 3}, ""},
 		{"shorter range", 2, 3, answer{status: 206, header: head("Content-Range", "bytes 2-3/10"), body: "23"}, ""},
 		{"other range", 2, 3, answer{status: 206, header: head("Content-Range", "bytes 3-5/10"), body: "345"}, ""},
+		{"earlier range", 2, 3, answer{status: 206, header: head("Content-Range", "bytes 1-4/10"), body: "1234"}, ""},
 		{"range and length differ", 2, 3, answer{status: 206, header: head("Content-Range", "bytes 2-4/10"), body: "2345"}, ""},
 		{"bad range", 2, 3, answer{status: 206, header: head("Content-Range", "bytes 2-4/*"), body: "234"}, ""},
 		{"huge range", 2, 3, answer{status: 206, header: head("Content-Range", "bytes 2-9223372036854775807/9223372036854775807"), body: "234"}, ""},
@@ -356,6 +357,25 @@ func TestHeaders(t *testing.T) {
 	}
 	if r.URL.Host != "bucket.in-process" || r.URL.Path != "/p/k" || r.ContentLength != 4 {
 		t.Errorf("%s, %d bytes", r.URL, r.ContentLength)
+	}
+	first, second := bytes.Repeat([]byte("x"), tiers.PartBytesMin), []byte("y")
+	parts := []tiers.Part{
+		{Number: 1, Tag: "1", Bytes: int64(len(first)), CRC: crc32.Checksum(first, castagnoli)},
+		{Number: 2, Tag: "2", Bytes: int64(len(second)), CRC: crc32.Checksum(second, castagnoli)},
+	}
+	_, err = b.Finish(t.Context(), "k", "u", parts, tiers.Condition{Absent: true})
+	if err == nil {
+		t.Error("an answer without a body was taken for the end of an upload")
+	}
+	r = a.asked[1]
+	for name, want := range map[string]string{
+		"If-Match": "", "If-None-Match": "*", "X-Amz-Checksum-Type": "FULL_OBJECT",
+		"X-Amz-Checksum-Crc32c": encodeCRC(crc32.Checksum(append(first, second...), castagnoli)),
+		"X-Amz-Mp-Object-Size":  fmt.Sprint(len(first) + len(second)),
+	} {
+		if got := r.Header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }
 

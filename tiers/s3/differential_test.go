@@ -380,7 +380,7 @@ func TestBucketsAgree(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		runs++
 		x := &play{t: r, parties: parties(t, server, runs)}
-		for range rapid.IntRange(1, 40).Draw(r, "commands") {
+		for range rapid.IntRange(1, 30).Draw(r, "commands") {
 			x.step(x.draw())
 		}
 		x.all(command{op: "list", limit: tiers.PageMax, tag: -1})

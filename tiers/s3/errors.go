@@ -71,7 +71,7 @@ func kindOf(err error) (hint string, kind error) {
 	case err == nil:
 	case errors.As(err, &api):
 		hint, kind = hints[api.ErrorCode()], kinds[api.ErrorCode()]
-		if kind == nil && errors.As(err, &answer) && unnamed(api.ErrorCode(), answer.HTTPStatusCode()) {
+		if errors.As(err, &answer) && unnamed(api.ErrorCode(), answer.HTTPStatusCode()) {
 			kind = statuses[answer.HTTPStatusCode()]
 		}
 	case errors.As(err, &answer):

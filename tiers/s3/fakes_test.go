@@ -110,9 +110,9 @@ func TestKnownFlaws(t *testing.T) {
 		},
 		{
 			// A swap of a manifest that is gone looks like one that somebody else won.
-			"412 for If-Match without an object",
-			map[string]bool{"Gofakes3": true},
-			func(ctx context.Context, b *s3.Bucket, _ sender) bool {
+			name: "FK-6 412 for If-Match without an object",
+			of:   map[string]bool{"Gofakes3": true},
+			has: func(ctx context.Context, b *s3.Bucket, _ sender) bool {
 				_, err := b.Put(ctx, "k", nil, tiers.Condition{Tag: `"x"`})
 				return errors.Is(err, tiers.ErrPrecondition)
 			},
@@ -145,17 +145,17 @@ func TestKnownFlaws(t *testing.T) {
 		},
 		{
 			// Bytes that were damaged on the way are stored.
-			"a wrong CRC32C taken",
-			map[string]bool{"Gofakes3": true},
-			func(_ context.Context, _ *s3.Bucket, send sender) bool {
+			name: "FK-5 a wrong CRC32C taken",
+			of:   map[string]bool{"Gofakes3": true},
+			has: func(_ context.Context, _ *s3.Bucket, send sender) bool {
 				status, _ := send(http.MethodPut, http.Header{"X-Amz-Checksum-Crc32c": {"AAAAAA=="}}, "body")
 				return status == http.StatusOK
 			},
 		},
 		{
-			"If-Match on DELETE ignored",
-			map[string]bool{"Gofakes3": true},
-			func(_ context.Context, _ *s3.Bucket, send sender) bool {
+			name: "FK-6 If-Match on DELETE ignored",
+			of:   map[string]bool{"Gofakes3": true},
+			has: func(_ context.Context, _ *s3.Bucket, send sender) bool {
 				send(http.MethodPut, nil, "body")
 				status, _ := send(http.MethodDelete, http.Header{"If-Match": {`"x"`}}, "")
 				return status == http.StatusNoContent
