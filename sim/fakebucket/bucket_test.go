@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"hash/crc32"
+	"os"
 	"testing"
 
 	"varve/faultfs"
@@ -296,11 +297,16 @@ func TestSpared(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
+	page, err := os.ReadFile("../../TESTING.md")
+	must(t, err)
 	for f := range FaultCount {
 		if g, ok := ParseFault(f.String()); !ok || g != f {
 			t.Errorf("%d: name %q", f, f)
 		}
 		if f != NoFault {
+			if !bytes.Contains(page, []byte("`"+f.String()+"`")) {
+				t.Errorf("TESTING.md does not list %v", f)
+			}
 			strikes := false
 			for op := range OpCount {
 				strikes = strikes || CallFaults(op).Has(f)

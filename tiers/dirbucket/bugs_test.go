@@ -220,33 +220,37 @@ func TestSyncs(t *testing.T) {
 		synced = append(synced, dir)
 		return syncDir(root, dir)
 	}
+	b.syncFile = func(f *os.File) error {
+		synced = append(synced, "file")
+		return f.Sync()
+	}
 	id, part := "", tiers.Part{}
 	steps := []struct {
 		name string
 		do   func() error
 		want string
 	}{
-		{"put in new folders", func() error { _, err := b.Put(ctx, "a/b/k", nil, tiers.Condition{}); return err }, "a/b a ."},
-		{"put beside it", func() error { _, err := b.Put(ctx, "a/b/l", nil, tiers.Condition{}); return err }, "a/b"},
-		{"put at the top", func() error { _, err := b.Put(ctx, "k", nil, tiers.Condition{}); return err }, "."},
+		{"put in new folders", func() error { _, err := b.Put(ctx, "a/b/k", nil, tiers.Condition{}); return err }, "file a/b a ."},
+		{"put beside it", func() error { _, err := b.Put(ctx, "a/b/l", nil, tiers.Condition{}); return err }, "file a/b"},
+		{"put at the top", func() error { _, err := b.Put(ctx, "k", nil, tiers.Condition{}); return err }, "file ."},
 		{"put refused", func() error {
 			_, err := b.Put(ctx, "k", nil, tiers.Condition{Absent: true})
 			if errors.Is(err, tiers.ErrPrecondition) {
 				return nil
 			}
 			return err
-		}, ""},
+		}, "file"},
 		{"get", func() error { _, err := b.Head(ctx, "k"); return err }, ""},
 		{"delete", func() error { return b.Delete(ctx, "a/b/l") }, "a/b"},
 		{"delete the last of two folders", func() error { return b.Delete(ctx, "a/b/k") }, "a/b a ."},
 		{"begin", func() (err error) { id, err = b.Begin(ctx, "u/k"); return err }, uploadsDir + "/ID " + uploadsDir},
-		{"part", func() (err error) { part, err = b.PutPart(ctx, "u/k", id, 1, []byte("x")); return err }, uploadsDir + "/ID"},
-		{"finish", func() error { _, err := b.Finish(ctx, "u/k", id, []tiers.Part{part}, tiers.Condition{}); return err }, "u . " + uploadsDir},
+		{"part", func() (err error) { part, err = b.PutPart(ctx, "u/k", id, 1, []byte("x")); return err }, "file " + uploadsDir + "/ID"},
+		{"finish", func() error { _, err := b.Finish(ctx, "u/k", id, []tiers.Part{part}, tiers.Condition{}); return err }, "file u . " + uploadsDir},
 		{"a put after a writer that was killed", func() error {
 			must(t, os.WriteFile(filepath.Join(b.dir, dirtyFile), []byte("u"), 0o600))
 			_, err := b.Put(ctx, "k", nil, tiers.Condition{})
 			return err
-		}, "u . ."},
+		}, "file u . ."},
 		{"a list after a writer that was killed", func() error {
 			must(t, os.WriteFile(filepath.Join(b.dir, dirtyFile), []byte("u"), 0o600))
 			_, err := b.List(ctx, "", "", 1)
@@ -291,6 +295,20 @@ func TestFailedSync(t *testing.T) {
 	o, err := openAt(t, b.dir).Head(t.Context(), "k")
 	if err != nil || o.Bytes != 0 {
 		t.Fatalf("%+v, %v", o, err)
+	}
+}
+
+// TestFailedFileSync: nothing appears, nothing is left, and the next put is as good as any.
+func TestFailedFileSync(t *testing.T) {
+	b := newBucket(t)
+	put(t, b, "k", "x")
+	b.syncFile = func(*os.File) error { return syscall.EIO }
+	_, err := b.Put(t.Context(), "k", []byte("y"), tiers.Condition{})
+	want(t, err, syscall.EIO, "sync")
+	b.syncFile = (*os.File).Sync
+	list, err := os.ReadDir(filepath.Join(b.dir, tmpDir))
+	if o, err2 := b.Head(t.Context(), "k"); err != nil || err2 != nil || len(list) != 0 || o.CRC != put(t, b, "other", "x").CRC {
+		t.Fatalf("%+v, %v, %v, left %v", o, err2, err, list)
 	}
 }
 

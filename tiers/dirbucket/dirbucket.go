@@ -31,11 +31,13 @@ const (
 
 // Bucket is a tiers.Bucket in a directory.
 type Bucket struct {
-	dir    string
-	root   *os.Root
-	lock   lock
-	sync   func(root *os.Root, dir string) error // syncDir
-	failed atomic.Pointer[error]                 // a sync failed: nothing is answered any more
+	dir  string
+	root *os.Root
+	lock lock
+	// Replaced by tests.
+	sync     func(root *os.Root, dir string) error // syncDir
+	syncFile func(f *os.File) error
+	failed   atomic.Pointer[error] // a sync failed: nothing is answered any more
 }
 
 var _ tiers.Bucket = (*Bucket)(nil)
@@ -57,7 +59,7 @@ func Open(dir string, o Options) (*Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dirbucket: open %s: %w: mount it, or create the bucket", dir, err)
 	}
-	b := &Bucket{dir: dir, root: root, sync: syncDir}
+	b := &Bucket{dir: dir, root: root, sync: syncDir, syncFile: (*os.File).Sync}
 	if err := b.begin(); err != nil {
 		_ = root.Close()
 		return nil, fmt.Errorf("dirbucket: open %s: %w", dir, err)

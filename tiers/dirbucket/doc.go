@@ -13,9 +13,9 @@
 //
 // A change: write a file in tmp, sync it; take the lock, look at the condition, write dirty, rename,
 // sync the folder, remove dirty. Who reads something while dirty is there syncs that folder first:
-// nobody sees what a power loss could take back, also where the writer was killed in between. After
-// a sync that failed the bucket answers nothing more: the kernel reports a lost page once, then calls
-// it clean.
+// nobody sees what a power loss could take back, also where the writer was killed in between. A file
+// whose sync fails is thrown away. After a folder's sync failed the bucket answers nothing more before
+// it is opened again: the kernel reports what it lost once, then calls it clean.
 //
 // No key leads out of the directory, and no symbolic link is followed below it.
 package dirbucket

@@ -57,7 +57,7 @@ func (t *tmp) finish() error {
 	if _, err := t.file.Write(t.trailer.append(nil, t.final)); err != nil {
 		return err
 	}
-	if err := t.file.Sync(); err != nil {
+	if err := t.b.syncFile(t.file); err != nil {
 		return fmt.Errorf("sync %s: %w", t.name, err)
 	}
 	return nil
