@@ -235,6 +235,12 @@ func TestBatchesThatDoNotFit(t *testing.T) {
 			t.Errorf("%s: what counts is the bytes: %v", what, err)
 		}
 	}
+	shorter := e
+	shorter.End = 1006
+	var behind *warmentry.Error
+	if _, err := warmentry.Read(encoded(t, shorter, one, append(bytes.Clone(two), 1, 2, 3)), new(warmentry.Entry)); !errors.As(err, &behind) {
+		t.Errorf("bytes behind the last batch: %v", err)
+	}
 	foreign := e
 	foreign.LogID[0]++
 	var read warmentry.Entry

@@ -1,6 +1,7 @@
 package valkey_test
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"testing"
@@ -121,6 +122,12 @@ func TestVK2FailoverLosesWhatWaitConfirmed(t *testing.T) {
 	if b := r.probe(); b.Top.ID.End == 3 || r.server.Count(fakevalkey.W4Acked) != 1 {
 		t.Fatalf("nothing was lost: %+v", b)
 	}
+	for i := range 2 {
+		r.server.SetFrozen(i, true)
+	}
+	if f := r.fence(2); f.XADD.Outcome != valkey.Done || f.Confirmed != 0 { // what they had is void
+		t.Fatalf("replicas that are stopped confirmed: %+v", f)
+	}
 }
 
 // WAIT answers with fewer replicas, and with no error: it does not count.
@@ -214,6 +221,21 @@ func TestVK12TimeoutsAreOurs(t *testing.T) {
 	}
 	if len(seen) != 2 || seen[0] != 1_000_000_000+wait || seen[1] != 1_000_000_000 {
 		t.Fatalf("%v", seen)
+	}
+}
+
+// WAIT never waits for ever, which a timeout of 0 would, and not for less than was asked for.
+func TestWaitIsBounded(t *testing.T) {
+	for wait, want := range map[segment.Time]string{-5: "1", 0: "1", 1: "1", 1_000_000: "1", 1_000_001: "2", 3_000_000_000: "3000"} {
+		got := ""
+		s := newStore(t, dialer(func(p *valkey.Pipeline) error {
+			args, _ := p.Args(p.Len() - 1)
+			got = string(bytes.Join(args, []byte(" ")))
+			return valkey.ErrConnectionLost
+		}))
+		if err := s.Fence(&valkey.Fence{Ack: valkey.Ack{Replicas: 2, Wait: wait}}); err == nil || got != "WAIT 2 "+want {
+			t.Errorf("%d ns: %q, %v", wait, got, err)
+		}
 	}
 }
 

@@ -93,7 +93,7 @@ func (s *Store) run(op string, on ConnID) error {
 		if err != nil {
 			return s.fail(op, err)
 		}
-		s.conn, s.id = conn, 0
+		s.conn = conn // Close has forgotten the id of the one before
 	}
 	if err := s.conn.Do(&s.p); err != nil {
 		return s.fail(op, s.lose(err))

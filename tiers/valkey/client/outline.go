@@ -93,7 +93,7 @@ func (o *outline) value(kind byte, left int64) error {
 	case '%', '|':
 		inside = 2 * o.number
 	}
-	if inside > left {
+	if inside > max(left, 0) { // the guard itself counts the bytes that came
 		return fmt.Errorf("a list of %d values in %d bytes", inside, left)
 	}
 	if o.missing == 0 {
