@@ -71,15 +71,19 @@ var (
 
 func tagged(tag string) tiers.Condition { return tiers.Condition{Tag: tag} }
 
-// pattern returns bytes that differ at every position and for every seed.
+// pattern returns bytes that differ for every seed, and repeat with a period that no part or block has.
 func pattern(n, seed int) []byte {
+	const period = 65_537
 	p := make([]byte, n)
 	x := uint32(seed)*2654435761 + 1
-	for i := range p {
+	for i := range p[:min(n, period)] {
 		x ^= x << 13
 		x ^= x >> 17
 		x ^= x << 5
 		p[i] = byte(x)
+	}
+	for done := period; done < n; done += period {
+		copy(p[done:], p[:period])
 	}
 	return p
 }
