@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"varve/core"
 	"varve/core/segment"
+	"varve/tiers"
+	"varve/tiers/cold"
 	"varve/tiers/disk"
 	"varve/tiers/disk/osfs"
 )
@@ -30,11 +33,20 @@ type Inspection struct {
 	// Refused is why Open would refuse the directory as it is, nil if it would not. What is before
 	// the damage can be read all the same.
 	Refused error
+	// ColdDown is why the cold tier, though configured, could not be asked, nil if it was. Then only
+	// what is on disk was found; an offset that is not is a *TierError.
+	ColdDown error
+
+	Exported int64         // records below it are in the cold tier, or below Start
+	Cold     []core.Extent // what the cold tier holds, in order, on disk as well or not
 
 	store   *disk.Store
+	cold    *cold.Store // nil: there is no cold tier
 	fsys    disk.FS
 	options InspectOptions
-	later   atomic.Pointer[seen] // what was seen when a file was found gone; nil: nothing yet
+	core    *core.Log            // planned; it decides where what is found damaged is read
+	mu      sync.Mutex           // guards core
+	later   atomic.Pointer[seen] // what was seen since, when a file was found gone or damaged; nil: nothing yet
 }
 
 // seen is what a later look at the directory saw.
@@ -48,6 +60,9 @@ type InspectOptions struct {
 	Deep         bool // verify every batch, even where a footer vouches for a file
 	ChecksumTail bool // treat a last batch with a wrong payload checksum as torn
 
+	Cold       tiers.Bucket // as in Options; nothing is written to it
+	ColdPrefix string
+
 	repair bool // plan as a repair does
 }
 
@@ -59,8 +74,9 @@ const (
 	inspectPause = 10 * time.Millisecond
 )
 
-// Inspect looks at the log in a directory. Damage does not fail it: the view marks what cannot be
-// served, and reading it is a *CorruptError. What recovery would refuse is an error.
+// Inspect looks at the log in a directory and in its cold tier. Damage does not fail it: the view
+// marks what cannot be served, and reading it is a *CorruptError. What recovery would refuse is an
+// error. With a cold tier the directory may be absent.
 func Inspect(ctx context.Context, dir string, o InspectOptions) (*Inspection, error) {
 	return InspectFS(ctx, osfs.New(dir), dir, writerRunning(dir), o)
 }
@@ -109,8 +125,13 @@ func inspectTwice(ctx context.Context, fsys disk.FS, running bool, o InspectOpti
 }
 
 func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptions) (*Inspection, error) {
-	opt := Options{VerifyAllOnOpen: o.Deep, RepairChecksumTail: o.ChecksumTail, AllowDamaged: true}
+	opt := Options{
+		VerifyAllOnOpen: o.Deep, RepairChecksumTail: o.ChecksumTail, AllowDamaged: true, Cold: o.Cold, ColdPrefix: o.ColdPrefix,
+	}
 	cfg := opt.config()
+	if err := opt.validate(&cfg); err != nil {
+		return nil, err
+	}
 	cfg.ReadOnly, cfg.Repair = true, o.repair
 	began := time.Now()
 	now := func() core.Now {
@@ -121,32 +142,67 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 	if err != nil {
 		return nil, err
 	}
-	x := &Inspection{store: disk.NewStore(fsys), fsys: fsys, options: o, Running: running}
+	x := &Inspection{store: disk.NewStore(fsys), fsys: fsys, options: o, Running: running, core: l}
 	defer x.store.Close() //nolint:errcheck // nothing was written; fetches open files of their own
+	if o.Cold != nil {
+		x.cold = cold.NewStore(o.Cold, o.ColdPrefix, x.store, cold.DefaultOptions())
+		x.store.SetObjects(x.cold)
+	}
 	for l.Phase() == core.Opening {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e := l.Next(now(), core.Hot)
-		if e == nil {
+		if e := l.Next(now(), core.Hot); e != nil {
+			l.Complete(now(), e, x.store.Run(e))
+			continue
+		}
+		if e := l.Next(now(), core.Catalogue); e != nil {
+			l.Complete(now(), e, x.ask(ctx, e))
+			continue
+		}
+		at, waits := l.Deadline()
+		if !waits {
 			return nil, fmt.Errorf("varve: inspection stands still in phase %v", l.Phase())
 		}
-		l.Complete(now(), e, x.store.Run(e))
+		select {
+		case <-time.After(time.Duration(at - now().Mono)):
+			l.Tick(now())
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	if l.Phase() != core.Planned {
 		return nil, l.Err()
 	}
-	x.Plan, x.View, x.Super = l.Plan(), new(core.View), *l.Found()
+	x.Plan, x.View, x.Super, x.ColdDown = l.Plan(), new(core.View), *l.Found(), l.Err()
 	if x.Plan.New {
 		return nil, &RefusedError{Why: "it holds no log", Next: "name the directory of a log"}
 	}
 	l.FillView(x.View)
+	x.Exported, x.Cold = l.Exported(), l.ColdExtents(nil)
 	x.Start, x.Proven, x.End = l.Start(), l.Frontier(), l.End()
 	if running {
 		x.End = max(x.Proven, x.Start)
 	}
 	return x, nil
 }
+
+// ask runs an effect of the cold tier, and asks a bucket that does not answer once more.
+func (x *Inspection) ask(ctx context.Context, e core.Effect) error {
+	err := x.cold.Run(e)
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-time.After(askPause):
+		*e.Result() = core.Result{FreeBytes: -1}
+		return x.cold.Run(e)
+	case <-ctx.Done():
+		return err
+	}
+}
+
+const askPause = 100 * time.Millisecond
 
 // Kept counts the records in [Start, End) that can be read.
 func (x *Inspection) Kept() int64 {
@@ -199,7 +255,10 @@ func (x *Inspection) lookAgain() {
 	for try := 1; ; try++ {
 		y, err := inspectOnce(context.Background(), x.fsys, x.Running, o)
 		if err == nil {
+			x.mu.Lock()
+			x.core = y.core
 			x.later.Store(&seen{view: y.View, end: min(x.End, y.Plan.End)})
+			x.mu.Unlock()
 			return
 		}
 		if try == inspectTries {
@@ -213,6 +272,19 @@ func (x *Inspection) startAt(e *core.Extent, log segment.LogID, t int64, h *disk
 	return startInFile(x.store, e, log, t, h)
 }
 
-func (x *Inspection) damaged(*CorruptError) {}
+// damaged reads what is damaged on disk from the cold tier, where that holds it.
+func (x *Inspection) damaged(d *CorruptError) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, now, _ := x.look() // never fails
+	x.core.Damaged(core.Now{}, d)
+	if x.core.ViewVersion() == now.Version {
+		return
+	}
+	v := new(core.View)
+	x.core.FillView(v)
+	end, _, _ := x.look() // never fails
+	x.later.Store(&seen{view: v, end: end})
+}
 
 func (x *Inspection) awaitMore(context.Context, int64) error { return ErrOutOfRange }

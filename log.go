@@ -95,7 +95,7 @@ func OpenFS(ctx context.Context, fs disk.FS, name string, o Options) (*Log, erro
 }
 
 func openConfig(ctx context.Context, fs disk.FS, name string, cfg core.Config, o *Options) (*Log, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := o.validate(&cfg); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -114,7 +114,7 @@ func openConfig(ctx context.Context, fs disk.FS, name string, cfg core.Config, o
 		l.logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Cold != nil {
-		l.cold = cold.NewStore(o.Cold, o.ColdPrefix, l.store, cold.DefaultOptions())
+		l.cold = cold.NewStore(o.Cold, o.ColdPrefix, l.store, o.coldOptions())
 		l.store.SetObjects(l.cold)
 	}
 	if l.core, err = core.Open(cfg, l.now()); err != nil {

@@ -4,11 +4,13 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"log/slog"
+	"strings"
 	"time"
 
 	"varve/core"
 	"varve/core/segment"
 	"varve/tiers"
+	"varve/tiers/cold"
 )
 
 // FsyncMode is when an append counts as durable.
@@ -56,9 +58,10 @@ type Options struct {
 	// a new log, where the bucket holds none either, needs Create.
 	Cold             tiers.Bucket
 	ColdPrefix       string        // "" or a key that ends in a slash
+	ColdPartBytes    int64         // objects larger than this are written in parts of this size; default 8 MiB
 	ColdMaxUploadAge time.Duration // an active segment older than this is sealed and exported; default Unlimited
-	Create           bool
-	AcceptLoss       bool // open although records are in no tier: Start moves behind them
+	Create           bool          // begin a new log where neither directory nor bucket holds one
+	AcceptLoss       bool          // open although records are in no tier: Start moves behind them
 
 	Logger *slog.Logger // default: nothing is logged
 }
@@ -66,7 +69,7 @@ type Options struct {
 // Validate names the first option whose value cannot work, as Open does.
 func (o *Options) Validate() error {
 	c := o.config()
-	return c.Validate()
+	return o.validate(&c)
 }
 
 // Warnings names combinations of options that work, but keep more than somebody may have meant. Open
@@ -75,6 +78,37 @@ func (o *Options) Warnings() []string {
 	c := o.config()
 	return c.Warnings()
 }
+
+// coldOptions translates options into the cold store's numbers.
+func (o *Options) coldOptions() cold.Options {
+	c := cold.DefaultOptions()
+	if o.ColdPartBytes != 0 {
+		c.PartBytes = int(o.ColdPartBytes)
+	}
+	return c
+}
+
+// validate names the first option whose value cannot work. c is what config makes of the options.
+func (o *Options) validate(c *core.Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case o.ColdPartBytes != 0 && (o.ColdPartBytes < tiers.PartBytesMin || o.ColdPartBytes > partBytesMax):
+		return &core.ConfigError{Key: "cold.part_bytes", Value: o.ColdPartBytes, Want: "5 MiB to 5 GiB"}
+	case o.Cold == nil:
+		return nil
+	case o.ColdPrefix != "" && !strings.HasSuffix(o.ColdPrefix, "/"):
+		return &core.ConfigError{Key: "cold prefix", Value: o.ColdPrefix, Want: "none, or a key that ends in a slash"}
+	}
+	if err := tiers.CheckPrefix(o.ColdPrefix); err != nil {
+		return &core.ConfigError{Key: "cold prefix", Value: o.ColdPrefix, Want: err.Error()}
+	}
+	return nil
+}
+
+// partBytesMax is S3's limit.
+const partBytesMax = 5 << 30
 
 // config translates options into the core's numbers.
 func (o *Options) config() core.Config {

@@ -372,7 +372,7 @@ func (l *Log) planned(now Now) {
 	l.id = l.super.state.LogID
 	l.identitySeed = segment.IdentitySeed(l.id)
 	l.epoch = p.Epoch
-	if b.degraded {
+	if b.degraded && !l.cfg.ReadOnly {
 		l.degrade(now)
 		return
 	}
@@ -386,7 +386,8 @@ func (l *Log) planned(now Now) {
 	}
 	if l.cfg.ReadOnly {
 		l.adoptPlan(p.End)
-		l.frontier = p.Evidence
+		l.raiseExported()
+		l.frontier = max(p.Evidence, min(l.cold.exported, p.End))
 		l.phase = Planned
 		return
 	}

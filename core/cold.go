@@ -21,12 +21,13 @@ type coldState struct {
 	next    manifest.Manifest // of the swap in flight
 	doubt   bool              // a swap's outcome is unknown: the manifest is read back first
 	list    catalogue
-	pending upload          // the upload of our STARTED entry
-	orphans bool            // m has started entries that are not the pending upload's
-	delete  bool            // m may have objects to delete
-	quiet   quiet           // since when there is nothing to export
-	retryAt [LaneCount]Time // Mono; after a failure of the bucket, by lane
-	fails   [LaneCount]int  // failures in a row, by lane
+	pending upload           // the upload of our STARTED entry
+	orphans bool             // m has started entries that are not the pending upload's
+	delete  bool             // m may have objects to delete
+	quiet   quiet            // since when there is nothing to export
+	retryAt [LaneCount]Time  // Mono; after a failure of the bucket, by lane
+	fails   [LaneCount]int   // failures in a row, by lane
+	failure [LaneCount]error // the last of them, nil after a success
 
 	load   LoadManifest
 	swap   SwapManifest
@@ -72,20 +73,26 @@ func (c *coldState) forget() {
 	c.list.reset()
 	c.doubt, c.pending = false, upload{}
 	c.orphans, c.delete, c.quiet = false, false, quiet{}
-	c.retryAt, c.fails = [LaneCount]Time{}, [LaneCount]int{}
+	c.retryAt, c.fails, c.failure = [LaneCount]Time{}, [LaneCount]int{}, [LaneCount]error{}
 }
 
 // ErrOwnerFenced poisons a log whose place another owner has taken.
 var ErrOwnerFenced = errors.New("core: another owner has taken the log over; close it")
 
+// Why the bucket's answer was of no use.
+var errOddManifest = errors.New("core: the manifest in the bucket is missing, damaged, older than before or of another log")
+
 // backoff notes a failure of the bucket on a lane: the next try waits longer each time.
-func (c *coldState) backoff(now Now, lane Lane) {
+func (c *coldState) backoff(now Now, lane Lane, err error) {
+	c.failure[lane] = err
 	wait := retryDelay << min(c.fails[lane], 6)
 	c.fails[lane]++
 	c.retryAt[lane] = now.Mono + wait
 }
 
-func (c *coldState) succeeded(lane Lane) { c.fails[lane], c.retryAt[lane] = 0, 0 }
+func (c *coldState) succeeded(lane Lane) {
+	c.fails[lane], c.retryAt[lane], c.failure[lane] = 0, 0, nil
+}
 
 // adopt takes over a manifest that was read or won.
 func (l *Log) adopt(m *manifest.Manifest, tag string, wall Time) {
@@ -318,7 +325,7 @@ func (l *Log) onCatalogue(now Now, e Effect, err error) {
 			l.mark(MarkSwapDoubt)
 			c.doubt = true // also where the bucket says no: it may have answered to an earlier try of its own
 			if !e.Lost {
-				c.backoff(now, Catalogue)
+				c.backoff(now, Catalogue, err)
 			}
 			return
 		}
@@ -326,13 +333,13 @@ func (l *Log) onCatalogue(now Now, e Effect, err error) {
 		l.swapped(now, e.NewTag)
 	case *LoadManifest:
 		if err != nil {
-			c.backoff(now, Catalogue)
+			c.backoff(now, Catalogue, err)
 			return
 		}
 		l.onReadBack(now, e)
 	case *Delete:
 		if err != nil {
-			c.backoff(now, Catalogue)
+			c.backoff(now, Catalogue, err)
 			return
 		}
 		c.succeeded(Catalogue)
@@ -348,7 +355,7 @@ func (l *Log) onCatalogue(now Now, e Effect, err error) {
 		if err != nil { // it may be there: the next one has another number
 			l.mark(MarkPageFailed)
 			c.list.page.Number = 0
-			c.backoff(now, Catalogue)
+			c.backoff(now, Catalogue, err)
 			return
 		}
 		c.succeeded(Catalogue)
@@ -400,7 +407,7 @@ func (l *Log) onReadBack(now Now, e *LoadManifest) {
 	m := &c.next
 	if e.Missing || manifest.Parse(e.Bytes, m) != nil || m.LogID != l.id {
 		l.mark(MarkManifestOdd)
-		c.backoff(now, Catalogue) // a bucket that forgets, or damage: nothing is decided by it
+		c.backoff(now, Catalogue, errOddManifest) // a bucket that forgets, or damage: nothing is decided by it
 		return
 	}
 	switch {
@@ -409,7 +416,7 @@ func (l *Log) onReadBack(now Now, e *LoadManifest) {
 		l.poison(ErrOwnerFenced)
 	case m.Epoch < l.epoch || m.Sequence < c.m.Sequence:
 		l.mark(MarkManifestOdd)
-		c.backoff(now, Catalogue)
+		c.backoff(now, Catalogue, errOddManifest)
 	default:
 		if m.Sequence != c.m.Sequence {
 			l.mark(MarkSwapOurs) // the reply was lost
@@ -474,7 +481,7 @@ func (l *Log) onUpload(now Now, e *Upload, err error) {
 		// next one has a key of its own.
 		l.mark(MarkUploadFailed)
 		p.state = uploadFailed
-		c.backoff(now, Uploads)
+		c.backoff(now, Uploads, err)
 		if e.Failed == StepCheck {
 			l.mark(MarkExportBlocked)
 			l.stats.Corruptions++
@@ -495,4 +502,37 @@ func (l *Log) coldDeadline(d *deadline) {
 			d.add(c.retryAt[lane])
 		}
 	}
+}
+
+// coldStats says how far the cold tier is behind, and what keeps it.
+func (l *Log) coldStats(s *Stats) {
+	c := &l.cold
+	s.HotStart, s.Exported = l.HotStart(), c.exported
+	if s.ColdLagBytes, s.ColdLagSegments = l.unexported(); s.ColdLagSegments == 0 {
+		s.ColdLagBytes = 0 // an empty active segment
+	}
+	for _, lane := range [...]Lane{Catalogue, Uploads} {
+		if s.ColdError == nil {
+			s.ColdError = c.failure[lane]
+		}
+	}
+}
+
+// unexported counts the files that hold more than the cold tier does, the active one with them.
+func (l *Log) unexported() (bytes int64, segments int) {
+	for i := range l.extents {
+		if x := &l.extents[i]; x.End > l.cold.exported {
+			if f := l.fileOf(x.Segment); f != nil && l.extentEnd(f.entry) == x.End {
+				bytes += f.entry.Bytes
+				segments++
+			}
+		}
+	}
+	if a := &l.tail.active; a.open {
+		bytes += a.pos
+		if a.pos > a.dataPos {
+			segments++
+		}
+	}
+	return bytes, segments
 }

@@ -81,6 +81,13 @@ type Stats struct {
 	RecoveredAt                                        Time // Mono time at which the log became ready, since Open
 	SealedSegments                                     int
 	SegmentBytes                                       int64 // of all files that are served
+
+	// Of the cold tier; zero without one.
+	HotStart        Offset // first offset on local disk
+	Exported        Offset // everything below is in the cold tier, or below Start
+	ColdLagBytes    int64  // of the files that hold more than that, the active one with them
+	ColdLagSegments int
+	ColdError       error // why the bucket's last answer was none, nil while it answers
 }
 
 // Open starts a log: its first effects are discovery. An error names a configuration value.
@@ -164,6 +171,9 @@ func (l *Log) Stats() Stats {
 	if l.tail.active.open {
 		s.SegmentBytes += l.tail.active.pos
 	}
+	if l.cfg.Cold {
+		l.coldStats(&s)
+	}
 	return s
 }
 
@@ -215,7 +225,7 @@ func (l *Log) LocateTime(id segment.ID, t Time) (base Offset, ok bool) {
 func (l *Log) Damaged(_ Now, d *CorruptError) {
 	l.mark(MarkDamagedReader)
 	l.stats.Corruptions++
-	if d.Tier == TierHot && l.cfg.Cold && l.phase == Ready {
+	if d.Tier == TierHot && l.cfg.Cold && (l.phase == Ready || l.phase == Planned) {
 		l.healFromCold(d.Segment, d.Offset)
 	}
 }

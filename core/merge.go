@@ -81,7 +81,7 @@ func (l *Log) onMerge(now Now, e Effect, err error) {
 		if err != nil {
 			l.mark(MarkSwapDoubt)
 			l.cold.doubt = true
-			l.cold.backoff(now, Catalogue)
+			l.cold.backoff(now, Catalogue, err)
 			l.boot.retryAt = l.cold.retryAt[Catalogue]
 			return
 		}
@@ -106,7 +106,11 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 		switch {
 		case b.absent && !l.cfg.Create:
 			l.mark(MarkColdAbsent)
-			l.refuseOpen("", "neither the directory nor the bucket holds a log", "check cold.url and the directory; to begin a new log: --create")
+			next := "check cold.url and the directory; to begin a new log: --create"
+			if l.cfg.ReadOnly {
+				next = "name the directory of a log, or what it is called in the bucket"
+			}
+			l.refuseOpen("", "neither the directory nor the bucket holds a log", next)
 		case b.absent:
 			l.newLog()
 		case s.ManifestSequence > 0:
@@ -126,7 +130,7 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 	c.sequence = max(c.sequence, c.next.Sequence, s.ManifestSequence)
 	if !b.absent && c.next.LogID != s.LogID {
 		l.mark(MarkForeign)
-		l.refuseOpen(manifest.ManifestKey, "it belongs to another log", "check cold.url: a log needs a prefix of its own")
+		l.refuseOpen(manifest.ManifestKey, "it belongs to another log", "check cold.url and cold.name: a log needs a place of its own")
 		return
 	}
 	if !b.absent && c.next.Sequence < s.ManifestSequence {
@@ -152,7 +156,7 @@ func (l *Log) badManifest(now Now, name string, err error) {
 		l.mark(MarkManifestNewer)
 		l.refuseOpen(name, err.Error(), "use a newer varve")
 	case b.loads < loadTries:
-		c.backoff(now, Catalogue)
+		c.backoff(now, Catalogue, err)
 		b.retryAt = c.retryAt[Catalogue]
 	default:
 		l.mark(MarkManifestDamaged)
@@ -219,9 +223,14 @@ func owner(lineage []segment.Lineage) Epoch {
 func (l *Log) coldDown(now Now, err error) {
 	b, c, s := &l.boot, &l.cold, &l.super.state
 	l.err = err
-	c.backoff(now, Catalogue)
+	c.backoff(now, Catalogue, err)
 	b.retryAt = c.retryAt[Catalogue]
-	if b.absent || b.degraded || l.cfg.Repair || !s.Complete || !s.Clean && s.Sync != segment.OnCommit {
+	wait := b.absent || b.degraded || l.cfg.Repair || !s.Complete || !s.Clean && s.Sync != segment.OnCommit
+	switch {
+	case l.cfg.ReadOnly && b.absent:
+		l.fail(err)
+		return
+	case wait && !l.cfg.ReadOnly: // a look waits for nothing: it shows what is on disk, and Err why that is all
 		l.mark(MarkColdWait)
 		return
 	}
@@ -267,8 +276,11 @@ func (l *Log) onClaimLoad(now Now, e *LoadManifest, err error) {
 		c.doubt = false // nothing there yet: try again
 		return
 	}
-	if err != nil || e.Missing || manifest.Parse(e.Bytes, &c.next) != nil {
-		c.backoff(now, Catalogue)
+	if err == nil && (e.Missing || manifest.Parse(e.Bytes, &c.next) != nil) {
+		err = errOddManifest
+	}
+	if err != nil {
+		c.backoff(now, Catalogue, err)
 		b.retryAt = c.retryAt[Catalogue]
 		return
 	}

@@ -210,17 +210,7 @@ func (l *Log) tickRetention(now Now) {
 // byte counts once.
 func (l *Log) coldRetention(now Now, bytesMax, ageMax int64) {
 	c := &l.cold
-	rest := int64(0)
-	for i := range l.extents {
-		if x := &l.extents[i]; x.End > c.exported {
-			if f := l.fileOf(x.Segment); f != nil && l.extentEnd(f.entry) == x.End {
-				rest += f.entry.Bytes
-			}
-		}
-	}
-	if l.tail.active.open {
-		rest += l.tail.active.pos
-	}
+	rest, _ := l.unexported()
 	total := rest
 	for i := range c.list.whole.Segments {
 		if s := &c.list.whole.Segments[i]; s.State == manifest.Finished && s.End > l.keep.want {

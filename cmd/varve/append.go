@@ -67,31 +67,38 @@ func validateLoad(count int64, size, writers, batch int, maxBatch int64) error {
 
 // Run appends.
 func (c *appendCommand) Run(ctx context.Context, s *streams) (err error) {
-	if err := c.served(); err != nil {
-		return err
-	}
-	o := c.options()
-	l, err := varve.Open(ctx, c.Dir, o)
+	l, done, err := c.openLog(ctx, s, c.Dir)
 	if err != nil {
 		return err
 	}
-	for _, w := range o.Warnings() {
-		s.note("varve: warning: %s", w)
-	}
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-		defer cancel()
-		if closeErr := l.Close(closing); !errors.Is(err, closeErr) {
+		if closeErr := closeLog(ctx, l); !errors.Is(err, closeErr) {
 			err = errors.Join(err, closeErr)
 		}
+		done()
 		if errors.Is(err, varve.ErrNoSpace) {
 			err = fmt.Errorf("%s: %w; min_free_bytes (%d) must stay free", c.Dir, err, c.MinFreeBytes)
 		}
 	}()
-	if c.Count > 0 {
-		return c.generate(ctx, s, l)
+	if err := awaitTiers(ctx, s, l); err != nil {
+		return err
 	}
-	return c.lines(ctx, s, l)
+	if c.Count > 0 {
+		err = c.generate(ctx, s, l)
+	} else {
+		err = c.lines(ctx, s, l)
+	}
+	if x := l.Stats(); err == nil && x.ColdLagSegments > 0 && x.ColdError != nil {
+		s.note("varve: warning: %s", lagText(&x))
+	}
+	return err
+}
+
+// closeLog closes a log, also after an interrupt.
+func closeLog(ctx context.Context, l *varve.Log) error {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	return l.Close(closing)
 }
 
 // batchTarget is how many bytes of lines go into one batch at most, unless one line is longer.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"varve"
+	"varve/tiers"
 )
 
 type benchCommand struct {
@@ -70,6 +72,7 @@ func (c *benchCommand) Run(ctx context.Context, s *streams) error {
 	if err := c.served(); err != nil {
 		return err
 	}
+	c.Create = true // a log of its own, here and in the bucket
 	switch err := os.Mkdir(c.Dir, 0o755); {
 	case err == nil:
 		defer os.Remove(c.Dir) //nolint:errcheck // only if it is empty
@@ -86,7 +89,7 @@ func (c *benchCommand) Run(ctx context.Context, s *streams) error {
 	c.warmUp = time.Duration(min(0.5, c.Seconds/2) * float64(time.Second))
 	var r *benchReport
 	for run := 1; run <= benchRuns; run++ {
-		if r, err = c.measure(ctx, dir, p); err != nil {
+		if r, err = c.measure(ctx, s, dir, p); err != nil {
 			return err
 		}
 		r.Runs = run
@@ -107,14 +110,19 @@ func (c *benchCommand) Run(ctx context.Context, s *streams) error {
 	return nil
 }
 
-func (c *benchCommand) measure(ctx context.Context, dir string, p *progress) (*benchReport, error) {
-	l, err := varve.Open(ctx, dir+"/log", c.options())
+func (c *benchCommand) measure(ctx context.Context, s *streams, dir string, p *progress) (_ *benchReport, err error) {
+	if c.cold() {
+		c.ColdName = filepath.Base(dir)
+	}
+	l, done, err := c.openLog(ctx, s, dir+"/log")
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		_ = l.Close(context.WithoutCancel(ctx)) // a failed append has said why already
-		_ = os.RemoveAll(dir + "/log")
+		ctx := context.WithoutCancel(ctx)
+		_ = l.Close(ctx) // a failed append has said why already
+		done()
+		err = errors.Join(err, os.RemoveAll(dir+"/log"), c.clearCold(ctx, dir))
 	}()
 	warm, err := c.load(ctx, l, c.warmUp, nil)
 	if err != nil {
@@ -144,6 +152,26 @@ func (c *benchCommand) measure(ctx context.Context, dir string, p *progress) (*b
 	r.RatioToRaw = r.CommitsPerSecond / mean
 	r.RatioToCeiling = r.RecordsPerSecond / (float64(c.Writers) * float64(c.Batch) * mean)
 	return r, nil
+}
+
+// clearCold deletes what the log left in the bucket.
+func (c *benchCommand) clearCold(ctx context.Context, dir string) error {
+	t, err := c.openCold(ctx, dir, writes)
+	if err != nil || t.bucket == nil {
+		return err
+	}
+	defer t.close()
+	for {
+		all, err := t.bucket.List(ctx, t.prefix, "", tiers.PageMax)
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		for i := range all {
+			if err := t.bucket.Delete(ctx, all[i].Key); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // measurement is what one period of load did.

@@ -232,6 +232,7 @@ func TestCF1EverySettingWithEveryValue(t *testing.T) {
 		"VARVE_WARM_MAX_CACHED_CLOSED_SEGMENTS": "0 10",
 		"VARVE_WARM_MAX_BYTES":                  "-1 10",
 		"VARVE_COLD_URL":                        "",
+		"VARVE_COLD_NAME":                       "",
 		"VARVE_COLD_ENDPOINT":                   "",
 		"VARVE_COLD_REGION":                     "",
 		"VARVE_COLD_PART_BYTES":                 "",

@@ -10,6 +10,7 @@ import (
 
 	"varve"
 	"varve/core"
+	"varve/core/manifest"
 	"varve/core/segment"
 )
 
@@ -24,14 +25,19 @@ type checkCommand struct {
 
 // Run prints the recovery plan.
 func (c *checkCommand) Run(ctx context.Context, s *streams) error {
-	if err := c.served(); err != nil {
+	t, err := c.openCold(ctx, c.Dir, looks)
+	if err != nil {
 		return err
 	}
-	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{Deep: c.Deep})
+	defer t.close()
+	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{Deep: c.Deep, Cold: t.bucket, ColdPrefix: t.prefix})
 	if err != nil {
 		return err
 	}
 	r := report(c.Dir, x)
+	if t.bucket != nil {
+		r.Cold = reportCold(t.place, x)
+	}
 	damage := x.Refused
 	if c.Deep || c.Generated {
 		if err := c.readAll(ctx, s, x, r); err != nil {
@@ -43,8 +49,11 @@ func (c *checkCommand) Run(ctx context.Context, s *streams) error {
 			}
 		}
 	}
-	if damage != nil {
+	switch {
+	case damage != nil:
 		r.Verdict = "damaged"
+	case x.ColdDown != nil:
+		r.Verdict = "incomplete"
 	}
 	if c.JSON {
 		e := json.NewEncoder(s.out)
@@ -58,6 +67,9 @@ func (c *checkCommand) Run(ctx context.Context, s *streams) error {
 	}
 	if err := s.out.Flush(); err != nil {
 		return err
+	}
+	if damage == nil && x.ColdDown != nil {
+		return fmt.Errorf("the cold tier does not answer: %w", x.ColdDown)
 	}
 	if damage == nil {
 		return nil
@@ -73,6 +85,9 @@ func (c *checkCommand) readAll(ctx context.Context, s *streams, x *varve.Inspect
 	r.Deep = &deepReport{}
 	var first error
 	at := varve.Position{Offset: x.Start}
+	if x.ColdDown != nil {
+		at.Offset = max(x.Start, x.View.HotStart)
+	}
 	for at.Offset < x.End {
 		for rec, err := range x.Records(ctx, at) {
 			if err != nil {
@@ -150,8 +165,24 @@ type checkReport struct {
 	Lost     []checkLost    `json:"lost,omitempty"` // given up by a repair
 	Unknown  []string       `json:"unknown_files,omitempty"`
 	Lineage  []checkLineage `json:"lineage"`
+	Cold     *checkCold     `json:"cold,omitempty"`
 	Deep     *deepReport    `json:"verified,omitempty"`
-	Verdict  string         `json:"verdict"` // clean, damaged
+	Verdict  string         `json:"verdict"` // clean, damaged, incomplete (the cold tier does not answer)
+}
+
+// checkCold is what the cold tier says that it holds.
+type checkCold struct {
+	Place    string        `json:"place"`
+	Error    string        `json:"error,omitempty"` // it does not answer
+	Exported int64         `json:"exported"`
+	Objects  []checkObject `json:"objects"`
+}
+
+type checkObject struct {
+	Name  string `json:"name,omitempty"` // none where a repair gave the records up
+	First int64  `json:"first"`
+	End   int64  `json:"end"`
+	Bytes int64  `json:"bytes"`
 }
 
 type checkFile struct {
@@ -242,6 +273,28 @@ func report(dir string, x *varve.Inspection) *checkReport {
 	return r
 }
 
+func reportCold(place string, x *varve.Inspection) *checkCold {
+	c := &checkCold{Place: place, Exported: x.Exported, Objects: []checkObject{}}
+	if x.ColdDown != nil {
+		c.Error = oneLine(x.ColdDown)
+	}
+	for i := range x.Cold {
+		e := &x.Cold[i]
+		o := checkObject{First: e.First, End: e.End, Bytes: e.Bytes}
+		if !e.Lost {
+			o.Name = objectName(e)
+		}
+		c.Objects = append(c.Objects, o)
+	}
+	return c
+}
+
+// objectName returns the key of an object below the prefix of its log.
+func objectName(e *core.Extent) string {
+	s := manifest.Segment{Base: e.Base, End: e.Until, Epoch: e.Epoch, Attempt: e.Attempt}
+	return string(s.AppendKey(nil))
+}
+
 // declaredLost reports whether damage is a span that a repair gave up.
 func (r *checkReport) declaredLost(err error) bool {
 	var c *varve.CorruptError
@@ -311,6 +364,9 @@ func (r *checkReport) print(w *bufio.Writer) {
 	for _, u := range r.Unknown {
 		fmt.Fprintf(w, "unknown   %s is none of the log's files and is left alone\n", u)
 	}
+	if c := r.Cold; c != nil {
+		c.print(w)
+	}
 	if d := r.Deep; d != nil {
 		fmt.Fprintf(w, "verified  %d records, %d bytes", d.Records, d.Bytes)
 		if d.Generated > 0 {
@@ -319,4 +375,19 @@ func (r *checkReport) print(w *bufio.Writer) {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "verdict   %s\n", r.Verdict)
+}
+
+func (c *checkCold) print(w *bufio.Writer) {
+	if c.Error != "" {
+		fmt.Fprintf(w, "cold      %s does not answer: %s\n", c.Place, c.Error)
+		return
+	}
+	fmt.Fprintf(w, "cold      %s holds what is below offset %d\n", c.Place, c.Exported)
+	for _, o := range c.Objects {
+		if o.Name == "" {
+			fmt.Fprintf(w, "object    none  [%d, %d): given up by a repair\n", o.First, o.End)
+			continue
+		}
+		fmt.Fprintf(w, "object    %s  [%d, %d)  %d bytes\n", o.Name, o.First, o.End, o.Bytes)
+	}
 }

@@ -69,6 +69,7 @@ warm:
   max_bytes: 3GiB
 cold:
   url: s3://bucket/some/prefix
+  name: orders/0
   endpoint: http://localhost:9000
   region: eu-west-1
   part_bytes: 16MiB
@@ -217,6 +218,12 @@ func TestConfigErrors(t *testing.T) {
 		{"cold:\n  url: file:///x\n  endpoint: http://x", 3, `cold.endpoint: expected none without a cold.url of s3://, found "http://x"; cold.url is from FILE, line 2`},
 		{"cold:\n  url: s3://x\n  endpoint: x:9000", 3, `cold.endpoint: expected http:// or https:// with a host, and nothing behind it, found "x:9000"`},
 		{"cold:\n  url: s3://x\n  endpoint: http://me:secret@x", 3, `cold.endpoint: expected http:// or https:// with a host, and nothing behind it, found "http://me:xxxxx@x"`},
+		{"cold:\n  name: x", 2, `cold.name: expected none without a cold.url, found "x"`},
+		{"cold:\n  url: s3://x\n  name: ..", 3, `cold.name: expected plain names with one / between two, found ".."`},
+		{"cold:\n  url: s3://x\n  name: a/../../b", 3, `cold.name: expected plain names with one / between two, found "a/../../b"`},
+		{"cold:\n  url: s3://x\n  name: /a", 3, `cold.name: expected plain names with one / between two, found "/a"`},
+		{"cold:\n  url: s3://x\n  name: \"a\\0\"", 3, `cold.name: expected plain names with one / between two, found "a\x00"`},
+		{"cold:\n  url: s3://x\n  name: " + strings.Repeat("y", 300), 3, `cold.name: expected plain names with one / between two, found "` + strings.Repeat("y", 80) + `"`},
 		{"cold:\n  region: x", 2, `cold.region: expected none without a cold.url of s3://, found "x"`},
 		{"cold:\n  part_bytes: 1MiB", 2, "cold.part_bytes: expected 5 MiB to 5 GiB, found 1048576"},
 		{"segment_bytes: 100GiB\ncold:\n  url: s3://x", 0, "cold.part_bytes: expected more than segment_bytes (107374182400) / 10000, found 8388608; segment_bytes is from FILE, line 1"},
@@ -290,15 +297,13 @@ func TestInvalidCombinationNamesItsSources(t *testing.T) {
 	}
 }
 
-// TestTiersThatAreNotServed: a command that would need another tier stops, and does nothing.
+// TestTiersThatAreNotServed: a command that would need a tier which is not there stops, and does nothing.
 func TestTiersThatAreNotServed(t *testing.T) {
 	dir := t.TempDir() + "/log"
 	mustRun(t, "x\n", appendArgs(dir)...)
 	before := content(t, dir)
 	for text, want := range map[string]string{
-		"cold: {url: \"s3://bucket/prefix\"}": "cannot serve the cold tier of s3:// yet",
-		"cold: {url: \"file:///srv/varve\"}":  "cannot serve the cold tier of file:// yet",
-		"warm: {endpoints: [\"one:6379\"]}":   "cannot serve the warm tier (Valkey) yet",
+		"warm: {endpoints: [\"one:6379\"]}": "cannot serve the warm tier (Valkey) yet",
 	} {
 		path := configured(t, text)
 		for _, command := range []string{"append", "read", "check", "repair", "bench"} {

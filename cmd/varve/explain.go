@@ -229,6 +229,7 @@ func warnings(s *settings) []string {
 		{s.warm() && !s.cold(), "there is no cold tier behind warm: what warm is trimmed of is on the local disk alone"},
 		{s.cold() && !s.warm(), "there is no warm tier: a second host that takes the log over is noticed at the manifest only, which a segment reaches when it is full or old"},
 		{s.cold() && s.ColdMaxUploadAge == varve.Unlimited && s.SegmentAge == varve.Unlimited, "cold.max_upload_age and segment_age are both unlimited: the last segment of an idle log is never uploaded"},
+		{s.cold() && s.Create, "create is on: where the bucket's file system is not mounted, or another bucket is named, a new one is begun; take it out after one open"},
 		{!s.cold() && limited(s), "local_retention_* without a cold tier: what it removes is gone"},
 	} {
 		if w.is {
@@ -238,7 +239,7 @@ func warnings(s *settings) []string {
 	if err := s.served(); err != nil {
 		all = append(all, err.Error())
 	}
-	return all
+	return append(all, s.unserved()...)
 }
 
 func limited(s *settings) bool {

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -29,12 +30,14 @@ const (
 // commands are what varve can do: one file for each subcommand.
 type commands struct {
 	Log struct {
-		Append appendCommand `cmd:"" help:"Append lines of standard input, or generated records, to a log."`
-		Read   readCommand   `cmd:"" help:"Print records. Never writes; works beside a running writer."`
-		Check  checkCommand  `cmd:"" help:"Print what recovery would find and do. Never writes."`
-		Dump   dumpCommand   `cmd:"" help:"Print what the files hold, byte position by byte position. Never writes."`
-		Repair repairCommand `cmd:"" help:"Print how a log could be repaired, and do it with --apply."`
-		Bench  benchCommand  `cmd:"" help:"Measure appends against the raw speed of the disk."`
+		Append  appendCommand  `cmd:"" help:"Append lines of standard input, or generated records, to a log."`
+		Read    readCommand    `cmd:"" help:"Print records. Never writes; works beside a running writer."`
+		Check   checkCommand   `cmd:"" help:"Print what recovery would find and do. Never writes."`
+		Dump    dumpCommand    `cmd:"" help:"Print what the files hold, byte position by byte position. Never writes."`
+		Repair  repairCommand  `cmd:"" help:"Print how a log could be repaired, and do it with --apply."`
+		Tiers   tiersCommand   `cmd:"" help:"Draw which tier holds which records. Never writes."`
+		Offload offloadCommand `cmd:"" help:"Move records to the cold tier, and their files off the disk."`
+		Bench   benchCommand   `cmd:"" help:"Measure appends against the raw speed of the disk."`
 	} `cmd:"" help:"Work with a log in a directory."`
 	Config struct {
 		Explain explainCommand `cmd:"" help:"Print what a configuration promises, risks and needs."`
@@ -47,10 +50,16 @@ type streams struct {
 	in  io.Reader
 	out *bufio.Writer
 	err io.Writer
+
+	noting sync.Mutex // guards err, as far as notes go
 }
 
 // note prints a line for people, beside the output.
-func (s *streams) note(format string, args ...any) { fmt.Fprintf(s.err, format+"\n", args...) }
+func (s *streams) note(format string, args ...any) {
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	fmt.Fprintf(s.err, format+"\n", args...)
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -152,7 +161,7 @@ func damaged(err error) bool {
 	var lost *varve.LostSuffixError
 	var refused *varve.RefusedError
 	return errors.Is(err, errDamaged) || asCorrupt(err, &corrupt) || errors.As(err, &lost) ||
-		errors.As(err, &refused) && strings.Contains(refused.Next, "repair")
+		errors.As(err, &refused) && (strings.Contains(refused.Next, "repair") || strings.Contains(refused.Next, "rebuild"))
 }
 
 func asCorrupt(err error, to **varve.CorruptError) bool { return errors.As(err, to) }

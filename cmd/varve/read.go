@@ -39,10 +39,13 @@ const followPause = 250 * time.Millisecond
 
 // Run reads. Damage ends it after the good part before it.
 func (c *readCommand) Run(ctx context.Context, s *streams) error {
-	if err := c.served(); err != nil {
+	t, err := c.openCold(ctx, c.Dir, looks)
+	if err != nil {
 		return err
 	}
-	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{})
+	defer t.close()
+	o := varve.InspectOptions{Cold: t.bucket, ColdPrefix: t.prefix}
+	x, err := varve.Inspect(ctx, c.Dir, o)
 	if err != nil {
 		return err
 	}
@@ -57,6 +60,9 @@ func (c *readCommand) Run(ctx context.Context, s *streams) error {
 	for {
 		began := time.Now()
 		err := c.pass(ctx, s.out, x, &p, &left, &unproven)
+		if tier := (*varve.TierError)(nil); errors.As(err, &tier) && x.ColdDown != nil {
+			err = fmt.Errorf("%w: %w; on this disk: --from %d", err, x.ColdDown, x.View.HotStart)
+		}
 		if err == nil && left != 0 && (!c.Follow || !x.Running) { // a running writer knows better than a look beside it
 			err = x.Refused
 		}
@@ -77,7 +83,7 @@ func (c *readCommand) Run(ctx context.Context, s *streams) error {
 			return nil
 		case <-time.After(max(followPause, 4*time.Since(began))):
 		}
-		if x, err = varve.Inspect(ctx, c.Dir, varve.InspectOptions{}); err != nil {
+		if x, err = varve.Inspect(ctx, c.Dir, o); err != nil {
 			return err
 		}
 	}

@@ -19,10 +19,18 @@ type repairCommand struct {
 
 // Run prints the plan and, if asked, carries it out.
 func (c *repairCommand) Run(ctx context.Context, s *streams) error {
-	if err := c.served(); err != nil { // another tier may hold what a repair would give up
+	use := looks
+	if c.Apply {
+		use = writes
+	}
+	t, err := c.openCold(ctx, c.Dir, use) // it may hold what a repair would give up
+	if err != nil {
 		return err
 	}
-	o := varve.Options{RepairChecksumTail: c.ChecksumTail, MinFreeBytes: -1}
+	defer t.close()
+	o := varve.Options{
+		RepairChecksumTail: c.ChecksumTail, MinFreeBytes: -1, Cold: t.bucket, ColdPrefix: t.prefix, ColdPartBytes: int64(c.ColdPartBytes),
+	}
 	p, err := varve.PlanRepair(ctx, c.Dir, o)
 	if err != nil {
 		return err
@@ -45,7 +53,7 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 	if _, err := varve.Repair(ctx, c.Dir, o); err != nil {
 		return err
 	}
-	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{})
+	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{Cold: t.bucket, ColdPrefix: t.prefix})
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type settings struct {
 	VerifyAllOnOpen    bool `env:"VARVE_VERIFY_ALL_ON_OPEN" default:"false" help:"Verify every batch at open."`
 	RepairChecksumTail bool `env:"VARVE_REPAIR_CHECKSUM_TAIL" default:"false" help:"Treat a last batch with a wrong payload checksum as torn."`
 	AllowDamaged       bool `env:"VARVE_ALLOW_DAMAGED" default:"false" help:"Open in spite of damage and serve everything else."`
-	AcceptLoss         bool `env:"VARVE_ACCEPT_LOSS" default:"false" help:"Open without what no tier has any more, and report it. Without tiers it changes nothing."`
+	AcceptLoss         bool `env:"VARVE_ACCEPT_LOSS" default:"false" help:"Open without what no tier has any more: give those records up."`
 	Create             bool `env:"VARVE_CREATE" default:"false" help:"Make a new log where there is none. Without tiers that is what happens anyway."`
 
 	tierSettings
@@ -51,6 +51,8 @@ func (s *settings) options() varve.Options {
 		LocalRetentionBytes: int64(s.LocalRetentionBytes), LocalRetentionAge: time.Duration(s.LocalRetentionAge),
 		RetentionCheckInterval: s.RetentionCheckInterval,
 		VerifyAllOnOpen:        s.VerifyAllOnOpen, RepairChecksumTail: s.RepairChecksumTail, AllowDamaged: s.AllowDamaged,
+		AcceptLoss: s.AcceptLoss, Create: s.Create,
+		ColdPartBytes: int64(s.ColdPartBytes), ColdMaxUploadAge: time.Duration(s.ColdMaxUploadAge),
 	}
 	if o.MinFreeBytes == 0 {
 		o.MinFreeBytes = -1 // the library's zero is its default

@@ -23,6 +23,7 @@ type tierSettings struct {
 	WarmMaxBytes                byteLimit `name:"warm-max-bytes" env:"VARVE_WARM_MAX_BYTES" default:"-1" help:"And at most so many bytes of the log; -1: no limit of its own."`
 
 	ColdURL             string   `name:"cold-url" env:"VARVE_COLD_URL" placeholder:"URL" help:"Where sealed segments are kept: s3://bucket/prefix or file:///dir; none: no cold tier."`
+	ColdName            string   `name:"cold-name" env:"VARVE_COLD_NAME" placeholder:"NAME" help:"What the log is called below that; default: the last name of its directory."`
 	ColdEndpoint        string   `name:"cold-endpoint" env:"VARVE_COLD_ENDPOINT" placeholder:"URL" help:"Address of an S3 server other than Amazon's."`
 	ColdRegion          string   `name:"cold-region" env:"VARVE_COLD_REGION" placeholder:"NAME" help:"Region of the bucket."`
 	ColdPartBytes       byteSize `name:"cold-part-bytes" env:"VARVE_COLD_PART_BYTES" default:"8388608" help:"Objects are written in parts of this size."`
@@ -79,6 +80,10 @@ func (s *tierSettings) validateCold() error {
 		}
 	}
 	switch {
+	case s.ColdName != "" && !s.cold():
+		return unfit("cold.name", strconv.Quote(s.ColdName), "none without a cold.url")
+	case s.ColdName != "" && tiers.CheckKey(s.ColdName) != nil:
+		return unfit("cold.name", fmt.Sprintf("%.80q", s.ColdName), "plain names with one / between two")
 	case s.ColdEndpoint != "" && scheme != "s3":
 		return unfit("cold.endpoint", strconv.Quote(s.ColdEndpoint), "none without a cold.url of s3://")
 	case s.ColdEndpoint != "" && !validEndpoint(s.ColdEndpoint):

@@ -1,20 +1,310 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
+
+	"varve"
+	"varve/core/manifest"
+	"varve/tiers"
+	"varve/tiers/dirbucket"
+	"varve/tiers/s3"
 )
 
 // served reports whether this program has what a configuration names: a command that needs the whole
 // log asks first, and touches nothing if not.
 func (s *tierSettings) served() error {
-	const next = "; take the key out to work with the local disk alone, or run: varve config explain"
-	switch {
-	case s.warm():
-		return errors.New("warm.endpoints: this program cannot serve the warm tier (Valkey) yet" + next)
-	case s.cold():
-		scheme, _, _ := strings.Cut(s.ColdURL, ":")
-		return errors.New("cold.url: this program cannot serve the cold tier of " + scheme + ":// yet" + next)
+	if s.warm() {
+		return errors.New("warm.endpoints: this program cannot serve the warm tier (Valkey) yet; take the key out to work without it, or run: varve config explain")
 	}
 	return nil
 }
+
+// unserved names settings that have no effect yet.
+func (s *tierSettings) unserved() (all []string) {
+	if s.ColdMergeBelowBytes > 0 {
+		all = append(all, "cold.merge_below_bytes: this program does not merge objects yet")
+	}
+	return all
+}
+
+// coldTier is the bucket of a configuration, and where a log is in it. Without a cold tier the bucket
+// is nil.
+type coldTier struct {
+	bucket tiers.Bucket
+	kind   string // as the map of the tiers names it
+	place  string // of the log, in messages
+	prefix string // of the log's keys; ends in a slash
+	down   error  // it did not answer just now
+	close  func()
+}
+
+// access is what a command does with the bucket.
+type access uint8
+
+const (
+	looks  access = iota // nothing is written to it
+	writes               // it is checked first, unless it does not answer
+	makes                // and made, if it is a directory and absent
+)
+
+// checkTimeout bounds the check of a bucket before anything is done with it.
+const checkTimeout = 10 * time.Second
+
+// cold makes the cold tier of a configuration ready for the log in a directory.
+func (s *tierSettings) openCold(ctx context.Context, dir string, use access) (*coldTier, error) {
+	if err := s.served(); err != nil {
+		return nil, err
+	}
+	if !s.cold() {
+		return &coldTier{close: func() {}}, nil
+	}
+	prefix, err := s.logPrefix(dir)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.openBucket(ctx, use)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := t.bucket.(*dirbucket.Bucket); ok { // some names are its own
+		if _, err := t.bucket.Head(ctx, prefix+manifest.ManifestKey); errors.Is(err, tiers.ErrInvalid) {
+			t.close()
+			return nil, nameError(strings.TrimSuffix(prefix, "/"), err)
+		}
+	}
+	t.prefix = prefix
+	t.place = strings.TrimSuffix(s.ColdURL, "/") + "/" + strings.TrimSuffix(prefix, "/")
+	return t, nil
+}
+
+// openBucket makes the bucket ready.
+func (s *tierSettings) openBucket(ctx context.Context, use access) (*coldTier, error) {
+	u, err := url.Parse(s.ColdURL)
+	if err != nil {
+		return nil, err // Validate has parsed it
+	}
+	if u.Scheme == "file" {
+		b, err := dirbucket.Open(u.Path, dirbucket.Options{Create: use == makes, ReadOnly: use == looks})
+		if err != nil {
+			return nil, fmt.Errorf("cold.url: %w", err)
+		}
+		return &coldTier{bucket: b, kind: "bucket", place: s.ColdURL, close: func() { _ = b.Close() }}, nil
+	}
+	bucket, prefix, err := s3.ParseURL(s.ColdURL)
+	if err != nil {
+		return nil, fmt.Errorf("cold.url: %w", err)
+	}
+	// Servers other than Amazon's are addressed by path: their buckets are rarely names of hosts.
+	b, err := s3.Open(ctx, s3.Options{
+		Bucket: bucket, Prefix: prefix, Endpoint: strings.TrimSuffix(s.ColdEndpoint, "/"), Region: s.ColdRegion, PathStyle: s.ColdEndpoint != "",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cold.url: %w", err)
+	}
+	t := &coldTier{bucket: b, kind: "S3", place: s.ColdURL, close: func() {}}
+	if use == looks {
+		return t, nil
+	}
+	checking, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if t.down = b.Check(checking); t.down != nil && !outage(t.down) {
+		return nil, fmt.Errorf("cold.url: %w", t.down)
+	}
+	return t, ctx.Err()
+}
+
+// outage reports whether an error says that the bucket does not answer now, rather than that it never
+// will with this configuration.
+func outage(err error) bool {
+	var network net.Error
+	var answer interface {
+		error
+		HTTPStatusCode() int
+	}
+	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tiers.ErrThrottled) ||
+		errors.As(err, &answer) && answer.HTTPStatusCode() >= 500
+}
+
+// logName returns what the log in a directory is called below cold.url.
+func (s *tierSettings) logName(dir string) (string, error) {
+	if s.ColdName != "" {
+		return s.ColdName, nil
+	}
+	full, err := filepath.Abs(dir)
+	return filepath.Base(full), err
+}
+
+// longestKey is what the longest key of an object has below the prefix of its log.
+var longestKey = string((&manifest.Segment{Base: manifest.NumberMax, End: manifest.NumberMax, Attempt: manifest.NumberMax}).AppendKey(nil))
+
+// logPrefix returns the prefix of the keys of the log in a directory.
+func (s *tierSettings) logPrefix(dir string) (string, error) {
+	name, err := s.logName(dir)
+	if err != nil {
+		return "", err
+	}
+	u, err := url.Parse(s.ColdURL)
+	if err != nil {
+		return "", err // Validate has parsed it
+	}
+	key := name + "/" + longestKey
+	if u.Scheme == "s3" {
+		key = strings.TrimPrefix(strings.TrimSuffix(u.Path, "/")+"/", "/") + key
+	}
+	if err := tiers.CheckKey(key); err != nil {
+		return "", nameError(name, err)
+	}
+	return name + "/", nil
+}
+
+func nameError(name string, err error) error {
+	return fmt.Errorf("the log cannot be called %.80q in the bucket: %w; set cold.name", name, err)
+}
+
+// tierWait is how long a command waits for a tier that has to be asked first and does not answer.
+var tierWait = 30 * time.Second
+
+// openLog opens the log in a directory with the tiers of its configuration. The caller calls done
+// after it has closed the log.
+func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *varve.Log, done func(), err error) {
+	use := writes
+	if s.Create {
+		use = makes
+	}
+	t, err := s.openCold(ctx, dir, use)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := s.options()
+	o.Cold, o.ColdPrefix = t.bucket, t.prefix
+	l, err = t.open(ctx, out, dir, o)
+	if err != nil {
+		t.close()
+		return nil, nil, err
+	}
+	for _, w := range append(o.Warnings(), s.unserved()...) {
+		out.note("varve: warning: %s", w)
+	}
+	stop := t.watch(out, l)
+	return l, func() { stop(); t.close() }, nil
+}
+
+// open opens the log. A cold tier that does not answer is waited for where it has to be asked.
+func (t *coldTier) open(ctx context.Context, out *streams, dir string, o varve.Options) (*varve.Log, error) {
+	fresh := !holdsLog(dir)
+	if t.down != nil && fresh {
+		return nil, fmt.Errorf("the cold tier has to say what the log holds, and does not answer: %w", t.down)
+	}
+	opening := ctx
+	if t.down != nil {
+		out.note("varve: warning: the cold tier does not answer: %v", oneLine(t.down))
+		var cancel context.CancelFunc
+		opening, cancel = context.WithTimeout(ctx, tierWait)
+		defer cancel()
+	}
+	l, err := varve.Open(opening, dir, o)
+	switch {
+	case err != nil && t.down != nil && errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("%s: the last life did not end in a way that lets it open without the cold tier, which does not answer: %w", dir, t.down)
+	case err != nil:
+		return nil, err
+	}
+	if t.bucket != nil && fresh && l.Committed() > l.Start() {
+		out.note("the directory held no log: it was rebuilt from %s, offsets [%d, %d)", t.place, l.Start(), l.Committed())
+	}
+	return l, nil
+}
+
+// holdsLog reports whether a directory has a superblock. Without one the cold tier says what the log
+// is.
+func holdsLog(dir string) bool {
+	for _, name := range superNames {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitTiers waits until the log takes appends, if that depends on a tier.
+func awaitTiers(ctx context.Context, out *streams, l *varve.Log) error {
+	s := l.Stats()
+	if s.ColdError == nil || s.Phase != "recovering" {
+		return nil
+	}
+	out.note("varve: warning: the cold tier does not answer, and has to be asked before anything is appended; waiting up to %v: %v",
+		tierWait, oneLine(s.ColdError))
+	for end := time.Now().Add(tierWait); s.Phase == "recovering"; s = l.Stats() {
+		if time.Now().After(end) {
+			return fmt.Errorf("%w: %w", varve.ErrTierDown, s.ColdError)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return l.Err()
+}
+
+// Export that fails is reported at once and then every watchRepeat.
+const (
+	watchPause  = 250 * time.Millisecond
+	watchRepeat = 30 * time.Second
+)
+
+// watch warns while the export to the cold tier fails. stop ends it.
+func (t *coldTier) watch(out *streams, l *varve.Log) (stop func()) {
+	if t.bucket == nil {
+		return func() {}
+	}
+	ended, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		var said time.Time // zero: it answers, as far as was said
+		tick := time.NewTicker(watchPause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+			}
+			switch s := l.Stats(); {
+			case s.Phase != "ready":
+			case s.ColdError == nil && !said.IsZero():
+				out.note("the cold tier answers again")
+				said = time.Time{}
+			case s.ColdError != nil && time.Since(said) >= watchRepeat:
+				out.note("varve: warning: %s", lagText(&s))
+				said = time.Now()
+			}
+		}
+	}()
+	return func() { close(ended); <-gone }
+}
+
+// lagText says how far a cold tier that does not answer is behind.
+func lagText(s *varve.Stats) string {
+	return fmt.Sprintf("the cold tier does not answer; it ends at offset %d, %s in %s are on this disk alone: %v",
+		s.Exported, sizeText(s.ColdLagBytes), count(s.ColdLagSegments, "segment"), oneLine(s.ColdError))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// oneLine returns an error as a line.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -510,5 +512,54 @@ func TestKilled(t *testing.T) {
 	must(t, err)
 	if len(list) != 1 {
 		t.Fatalf("list %+v", list)
+	}
+}
+
+// TestReadOnly: who only looks writes nothing, and may look where nothing can be written.
+func TestReadOnly(t *testing.T) {
+	dir := t.TempDir()
+	ctx := t.Context()
+	b, err := Open(dir, Options{Create: true})
+	must(t, err)
+	_, err = b.Put(ctx, "a/b", []byte("text"), tiers.Condition{})
+	must(t, err)
+	id, err := b.Begin(ctx, "a/c")
+	must(t, err)
+	must(t, b.Close())
+	must(t, os.Remove(filepath.Join(dir, lockFile)))
+	must(t, os.WriteFile(filepath.Join(dir, dirtyFile), []byte("a"), fileMode))
+	names := func() (all []string) {
+		must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			all = append(all, path)
+			return err
+		}))
+		return all
+	}
+	before := names()
+	b, err = Open(dir, Options{ReadOnly: true})
+	must(t, err)
+	p := make([]byte, 10)
+	if n, _, err := b.Get(ctx, "a/b", 0, p); err != nil || string(p[:n]) != "text" {
+		t.Errorf("%q, %v", p[:n], err)
+	}
+	if all, err := b.List(ctx, "", "", 10); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if all, err := b.Uploads(ctx, ""); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+	_, put := b.Put(ctx, "a/b", nil, tiers.Condition{})
+	_, begin := b.Begin(ctx, "a/b")
+	_, part := b.PutPart(ctx, "a/c", id, 1, []byte("x"))
+	for name, err := range map[string]error{
+		"put": put, "begin": begin, "put part": part, "delete": b.Delete(ctx, "a/b"), "abort": b.Abort(ctx, "a/c", id),
+	} {
+		if !errors.Is(err, tiers.ErrDenied) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	must(t, b.Close())
+	if after := names(); !slices.Equal(before, after) {
+		t.Errorf("before %v\nafter %v", before, after)
 	}
 }

@@ -31,9 +31,10 @@ const (
 
 // Bucket is a tiers.Bucket in a directory.
 type Bucket struct {
-	dir  string
-	root *os.Root
-	lock lock
+	dir    string
+	root   *os.Root
+	lock   lock // of a bucket that is not read-only
+	sealed bool // Options.ReadOnly
 	// Replaced by tests.
 	sync     func(root *os.Root, dir string) error // syncDir
 	syncFile func(f *os.File) error
@@ -44,7 +45,8 @@ var _ tiers.Bucket = (*Bucket)(nil)
 
 // Options says how a bucket is opened.
 type Options struct {
-	Create bool // make the bucket where there is none: the directory is absent or empty
+	Create   bool // make the bucket where there is none: the directory is absent or empty
+	ReadOnly bool // write nothing, not even a lock: changes are ErrDenied, and what a power loss may undo is seen
 }
 
 // Open opens the bucket in a directory. Without Options.Create a directory that is no bucket is an
@@ -59,7 +61,7 @@ func Open(dir string, o Options) (*Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dirbucket: open %s: %w: mount it, or create the bucket", dir, err)
 	}
-	b := &Bucket{dir: dir, root: root, sync: syncDir, syncFile: (*os.File).Sync}
+	b := &Bucket{dir: dir, root: root, sealed: o.ReadOnly, sync: syncDir, syncFile: (*os.File).Sync}
 	if err := b.begin(); err != nil {
 		_ = root.Close()
 		return nil, fmt.Errorf("dirbucket: open %s: %w", dir, err)
@@ -78,6 +80,9 @@ func (b *Bucket) begin() error {
 	case text != formatText:
 		return fmt.Errorf("%s says %.40q, want %q: use a program that knows it", formatFile, text, formatText)
 	}
+	if b.sealed {
+		return nil
+	}
 	if err := b.lock.open(b.root); err != nil {
 		return err
 	}
@@ -91,7 +96,9 @@ func (b *Bucket) begin() error {
 
 // Close releases the directory. No call may be running.
 func (b *Bucket) Close() error {
-	b.lock.close()
+	if !b.sealed {
+		b.lock.close()
+	}
 	return b.root.Close()
 }
 

@@ -77,6 +77,9 @@ func flock(f *os.File, how int) error {
 // change makes a change in a folder, under the lock, if allowed does not object. act says up to which
 // folder, from dir upwards, something changed.
 func (b *Bucket) change(ctx context.Context, dir string, allowed func() error, act func() (top string, err error)) error {
+	if b.sealed {
+		return errReadOnly
+	}
 	if err := b.lock.acquire(ctx); err != nil {
 		return err
 	}
@@ -97,8 +100,13 @@ func (b *Bucket) change(ctx context.Context, dir string, allowed func() error, a
 	return b.synced(dir, top)
 }
 
+var errReadOnly = fmt.Errorf("%w: the bucket was opened read-only", tiers.ErrDenied)
+
 // settle waits until what a caller has just seen is durable.
 func (b *Bucket) settle(ctx context.Context) error {
+	if b.sealed {
+		return nil
+	}
 	if _, err := b.root.Lstat(dirtyFile); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -29,6 +29,9 @@ type tmp struct {
 
 // newTmp begins a file that is to get a name.
 func (b *Bucket) newTmp(final string) (*tmp, error) {
+	if b.sealed {
+		return nil, errReadOnly
+	}
 	var draw [24]byte
 	_, _ = rand.Read(draw[:]) // never fails
 	t := &tmp{b: b, final: final, name: tmpDir + "/" + hex.EncodeToString(draw[:16])}

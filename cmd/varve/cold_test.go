@@ -1,0 +1,234 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"varve/tiers/tiertest"
+)
+
+// tiered is a configuration with a bucket in a directory, and segments so small that most of what is
+// appended is uploaded.
+func tiered(t *testing.T, root string) (config string) {
+	t.Helper()
+	config = filepath.Join(root, "varve.yaml")
+	text := "segment_bytes: 8KiB\nmin_free_bytes: 0\ncold:\n  url: file://" + root + "/bucket\n"
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// moved makes a log of n generated records and moves them to the bucket.
+func moved(t *testing.T, n int) (root, dir, config string) {
+	t.Helper()
+	root = t.TempDir()
+	dir, config = root+"/orders", tiered(t, root)
+	mustRun(t, "", "log", "append", "--dir", dir, "--config", config, "--create", "--count", fmt.Sprint(n), "--size", "100")
+	mustRun(t, "", "log", "offload", "--dir", dir, "--config", config)
+	return root, dir, config
+}
+
+// TestCommandsWithAColdTier: a log goes through its life with the commands of the program.
+func TestCommandsWithAColdTier(t *testing.T) {
+	root, dir, config := moved(t, 500)
+	with := func(command string, more ...string) []string {
+		return append([]string{"log", command, "--dir", dir, "--config", config}, more...)
+	}
+	if left, err := filepath.Glob(dir + "/*.seg"); err != nil || len(left) > 0 {
+		t.Fatalf("on disk are %v, %v", left, err)
+	}
+	mustRun(t, "", with("append", "--count", "100", "--size", "100")...)
+	before := content(t, root)
+	out := mustRun(t, "", with("check", "--deep", "--generated")...)
+	contains(t, out, "file://"+root+"/bucket/orders holds what is below offset 5", "segments/00000000000000000000-", "600 are generated records", "verdict   clean")
+	if n := strings.Count(mustRun(t, "", with("read")...), "\n"); n != 600 {
+		t.Fatalf("%d records", n)
+	}
+	var r checkReport
+	if err := json.Unmarshal([]byte(mustRun(t, "", with("check", "--json")...)), &r); err != nil || r.Cold.Exported < 500 || len(r.Cold.Objects) < 5 {
+		t.Fatalf("%+v, %v", r.Cold, err)
+	}
+	contains(t, mustRun(t, "", with("repair")...), "nothing to repair")
+	if content(t, root) != before {
+		t.Fatal("something was written")
+	}
+
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	before = content(t, root)
+	if n := strings.Count(mustRun(t, "", with("read")...), "\n"); n < 500 { // of what the bucket holds, without a directory
+		t.Fatalf("%d records", n)
+	}
+	if content(t, root) != before {
+		t.Fatal("something was written")
+	}
+	end := r.Cold.Exported
+	got := varveRun(t, "x\n", with("append")...)
+	if got.code != exitOK {
+		t.Fatal(got)
+	}
+	contains(t, got.err, fmt.Sprintf("was rebuilt from file://%s/bucket/orders, offsets [0, %d)", root, end), fmt.Sprintf("offsets [%d, %d) of epoch", end, end+1))
+	if n := strings.Count(mustRun(t, "", with("read")...), "\n"); int64(n) != end+1 {
+		t.Fatalf("%d records, want %d", n, end+1)
+	}
+}
+
+// TestDamageIsReadFromTheColdTier: what is damaged on disk and held by the bucket is no loss.
+func TestDamageIsReadFromTheColdTier(t *testing.T) {
+	root := t.TempDir()
+	dir, config := root+"/orders", tiered(t, root)
+	mustRun(t, "", "log", "append", "--dir", dir, "--config", config, "--create", "--count", "300", "--size", "100")
+	mustRun(t, "x\n", "log", "append", "--dir", dir, "--config", config) // what the first left sealed is uploaded meanwhile
+	name := segments(t, dir)[1]
+	for range 100 {
+		if strings.Contains(mustRun(t, "", "log", "check", "--dir", dir, "--config", config), "segments/"+filepath.Base(name)[:20]) {
+			break
+		}
+		mustRun(t, "x\n", "log", "append", "--dir", dir, "--config", config)
+	}
+	flip(t, name, 3*512+150) // in the payload of a batch
+	before := content(t, root)
+	for _, args := range [][]string{{"read"}, {"check"}, {"check", "--deep"}} {
+		out := mustRun(t, "", append([]string{"log", args[0], "--dir", dir, "--config", config}, args[1:]...)...)
+		if args[0] == "read" && strings.Count(out, "\n") < 300 {
+			t.Fatalf("%d records", strings.Count(out, "\n"))
+		}
+	}
+	if content(t, root) != before {
+		t.Fatal("something was written")
+	}
+	contains(t, mustRun(t, "", "log", "repair", "--dir", dir, "--config", config), "nothing to repair")
+	fails(t, root, exitDamaged, []string{"log", "check", "--dir", dir, "--deep"}, filepath.Base(name))
+}
+
+// TestBenchWithAColdTier: it leaves nothing in the bucket.
+func TestBenchWithAColdTier(t *testing.T) {
+	root := t.TempDir()
+	config := tiered(t, root)
+	mustRun(t, "", "log", "bench", "--dir", root+"/bench", "--config", config, "--writers", "2", "--seconds", "0.1", "--size", "500")
+	for _, dir := range []string{"bench", "bucket"} {
+		entries, _ := os.ReadDir(root + "/" + dir)
+		for _, e := range entries {
+			if e.Name() != ".varve" {
+				t.Errorf("%s is left", e.Name())
+			}
+		}
+	}
+}
+
+// TestColdTierThatIsNotThere: what cannot work is said before anything is done.
+func TestColdTierThatIsNotThere(t *testing.T) {
+	root := t.TempDir()
+	dir, config := root+"/orders", tiered(t, root)
+	args := []string{"log", "append", "--dir", dir, "--config", config}
+	fails(t, root, exitFailed, args, "cold.url", root+"/bucket", "create the bucket") // no bucket
+	mustRun(t, "", "log", "bench", "--dir", root+"/bench", "--config", config, "--writers", "1", "--seconds", "0.1")
+	fails(t, root, exitFailed, args, "neither the directory nor the bucket holds a log", "--create") // no log
+	for _, command := range []string{"read", "check", "repair"} {
+		fails(t, root, exitFailed, []string{"log", command, "--dir", dir, "--config", config}, "neither the directory nor the bucket holds a log")
+	}
+	for name, want := range map[string]string{".varve": "own folder", "a\\b": "backslash", strings.Repeat("z", 300): "more than 255"} {
+		fails(t, root, exitFailed, []string{"log", "append", "--dir", root + "/" + name, "--config", config, "--create"}, want, "cold.name")
+	}
+	fails(t, root, exitFailed, []string{"log", "append", "--dir", "/", "--config", config, "--create"}, "cold.name")
+	if err := os.WriteFile(root+"/file", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, root, exitFailed, append(args, "--cold-url", "file://"+root+"/file", "--create"), root+"/file")
+	if err := os.Mkdir(root+"/full", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(root+"/full/notes.txt", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, root, exitFailed, append(args, "--cold-url", "file://"+root+"/full", "--create"), root+"/full", "choose an empty directory")
+}
+
+// TestBucketOfAnotherLog: two logs cannot share a place in the bucket.
+func TestBucketOfAnotherLog(t *testing.T) {
+	root, _, config := moved(t, 100)
+	other := root + "/elsewhere/orders"
+	mustRun(t, "x\n", appendArgs(other)...)
+	for _, command := range []string{"append", "read", "check", "repair"} {
+		fails(t, root, exitFailed, []string{"log", command, "--dir", other, "--config", config}, "manifest.json", "belongs to another log", "cold.name")
+	}
+	mustRun(t, "x\n", "log", "append", "--dir", other, "--config", config, "--cold-name", "others/1", "--create")
+	if n := strings.Count(mustRun(t, "", "log", "read", "--dir", other, "--config", config, "--cold-name", "others/1"), "\n"); n != 2 {
+		t.Errorf("%d records", n)
+	}
+}
+
+// TestUnreachableS3: a new log needs its bucket; one that was closed cleanly is read meanwhile, and
+// appends wait.
+func TestUnreachableS3(t *testing.T) {
+	defer func(d time.Duration) { tierWait = d }(tierWait)
+	tierWait = 200 * time.Millisecond
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint := "http://" + listener.Addr().String()
+	if err := listener.Close(); err != nil { // nobody listens there now
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	config := configured(t, "cold: {url: \"s3://bucket/logs\", endpoint: \""+endpoint+"\"}\n")
+	with := func(command, dir string, more ...string) []string {
+		return append(logArgs(command, dir, "--config", config), more...)
+	}
+	fails(t, root, exitFailed, with("append", root+"/new", "--create"), "does not answer", endpoint)
+	for _, command := range []string{"read", "check", "repair"} {
+		fails(t, root, exitFailed, with(command, root+"/new"), endpoint)
+	}
+	mustRun(t, "1\n2\n", appendArgs(root+"/old")...)
+	r := varveRun(t, "3\n", with("append", root+"/old")...)
+	if r.code != exitFailed {
+		t.Fatal(r)
+	}
+	contains(t, r.err, "warning: the cold tier does not answer", "appends wait for it", endpoint)
+	if n := strings.Count(mustRun(t, "", with("read", root+"/old")...), "\n"); n != 2 {
+		t.Errorf("%d records", n)
+	}
+	r = varveRun(t, "", with("check", root+"/old", "--deep")...)
+	if r.code != exitFailed {
+		t.Error(r)
+	}
+	contains(t, r.out, "does not answer", "verdict   incomplete", "verified  2 records")
+	fails(t, root, exitFailed, with("repair", root+"/old"), "may hold what a repair would give up")
+}
+
+// TestCommandsWithS3: the same commands on a real server, also with what cannot work there.
+func TestCommandsWithS3(t *testing.T) {
+	server := tiertest.StartS3(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", server.AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", server.SecretKey)
+	root := t.TempDir()
+	dir := root + "/orders"
+	config := configured(t, fmt.Sprintf("segment_bytes: 8KiB\nmin_free_bytes: 0\ncold: {url: \"s3://%s/varve-%d\", endpoint: %q}\n",
+		server.Bucket, time.Now().UnixNano(), server.Endpoint))
+	with := func(command string, more ...string) []string {
+		return append([]string{"log", command, "--dir", dir, "--config", config}, more...)
+	}
+	fails(t, root, exitFailed, with("append", "--create", "--cold-url", "s3://no-such-bucket"), "no-such-bucket", "create the bucket")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+	fails(t, root, exitFailed, with("append", "--create"), "access denied", "give other credentials")
+	fails(t, root, exitFailed, with("read"), "access denied", "give other credentials")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", server.SecretKey)
+	mustRun(t, "", with("append", "--create", "--count", "200", "--size", "100")...)
+	mustRun(t, "", with("offload")...)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, "", with("append", "--count", "10", "--size", "100")...)
+	contains(t, mustRun(t, "", with("check", "--deep", "--generated")...), "210 are generated records")
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"varve"
+)
+
+type tiersCommand struct {
+	Dir  string `required:"" placeholder:"D" help:"Directory of the log."`
+	JSON bool   `name:"json" help:"Print JSON."`
+
+	tierFlags
+}
+
+// tiersReport is the map of a log as JSON has it.
+type tiersReport struct {
+	Name      string     `json:"name"`
+	LogID     string     `json:"log_id"`
+	Running   bool       `json:"writer_running"`
+	Start     int64      `json:"start"`
+	Committed int64      `json:"committed"` // beside a running writer: what is proven
+	Tiers     []tierLine `json:"tiers"`
+}
+
+type tierLine struct {
+	Tier     string `json:"tier"`
+	Start    int64  `json:"start"`
+	End      int64  `json:"end"`
+	Bytes    int64  `json:"bytes"`
+	Segments int    `json:"segments"`
+	Error    string `json:"error,omitempty"`
+}
+
+// Run draws the map.
+func (c *tiersCommand) Run(ctx context.Context, s *streams) error {
+	t, err := c.openCold(ctx, c.Dir, looks)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{Cold: t.bucket, ColdPrefix: t.prefix})
+	if err != nil {
+		return err
+	}
+	name, err := c.logName(c.Dir)
+	if err != nil {
+		return err
+	}
+	m := x.TierMap(name, t.kind)
+	if c.JSON {
+		e := json.NewEncoder(s.out)
+		e.SetIndent("", "  ")
+		err = e.Encode(reportTiers(&m, x))
+	} else {
+		fmt.Fprint(s.out, &m)
+	}
+	if err == nil {
+		err = s.out.Flush()
+	}
+	switch {
+	case err != nil:
+		return err
+	case x.Refused != nil:
+		return x.Refused
+	case x.ColdDown != nil:
+		return fmt.Errorf("the cold tier does not answer: %w", x.ColdDown)
+	}
+	return nil
+}
+
+func reportTiers(m *varve.TierMap, x *varve.Inspection) *tiersReport {
+	r := &tiersReport{
+		Name: m.Name, LogID: fmt.Sprintf("%x", x.View.LogID[:]), Running: x.Running, Start: x.Start, Committed: m.Committed,
+	}
+	for i := range m.Tiers {
+		t := &m.Tiers[i]
+		line := tierLine{Tier: t.Tier.String(), Start: t.Start, End: t.End, Bytes: t.Bytes, Segments: t.Segments}
+		if t.Down != nil {
+			line.Error = oneLine(t.Down)
+		}
+		r.Tiers = append(r.Tiers, line)
+	}
+	return r
+}
+
+type offloadCommand struct {
+	Dir    string `required:"" placeholder:"D" help:"Directory of the log."`
+	Before *int64 `placeholder:"OFFSET" help:"Only files whose records are all below this offset go; default: all."`
+
+	configFlag
+	settings
+}
+
+// Validate checks ranges.
+func (c *offloadCommand) Validate() error {
+	if c.Before != nil && *c.Before < 0 {
+		return fmt.Errorf("--before %d: want 0 or more", *c.Before)
+	}
+	return c.settings.Validate()
+}
+
+// Run moves records to the cold tier, and their files off the disk.
+func (c *offloadCommand) Run(ctx context.Context, s *streams) (err error) {
+	if !c.cold() {
+		return fmt.Errorf("%w: set cold.url", varve.ErrNoColdTier)
+	}
+	l, done, err := c.openLog(ctx, s, c.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := closeLog(ctx, l); err == nil {
+			err = closeErr
+		}
+		done()
+	}()
+	if err := awaitTiers(ctx, s, l); err != nil {
+		return err
+	}
+	before := l.Committed()
+	if c.Before != nil {
+		before = *c.Before
+	}
+	was := l.Stats()
+	p := s.progress("exported offsets", before-was.Exported)
+	defer p.done()
+	tick := time.NewTicker(progressInterval)
+	defer tick.Stop()
+	moved := make(chan error, 1)
+	go func() { moved <- l.Offload(ctx, before) }()
+	for waiting := true; waiting; {
+		select {
+		case err = <-moved:
+			waiting = false
+		case <-tick.C:
+			p.at(l.Stats().Exported - was.Exported)
+		}
+	}
+	p.done()
+	if err != nil {
+		return fmt.Errorf("%s: offload before %d: %w", filepath.Clean(c.Dir), before, err)
+	}
+	x := l.Stats()
+	s.note("moved offsets [%d, %d) off the disk, %s are left there; the cold tier holds what is below %d",
+		was.HotStart, max(x.HotStart, was.HotStart), sizeText(x.SegmentBytes), x.Exported)
+	return nil
+}

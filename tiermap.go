@@ -1,0 +1,129 @@
+package varve
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"varve/core"
+)
+
+// TierMap says which tier holds which offsets of a log. String draws it to scale.
+type TierMap struct {
+	Name      string // of the log
+	Tiers     []TierSpan
+	Committed int64
+}
+
+// TierSpan is what one tier holds: [Start, End) without a gap.
+type TierSpan struct {
+	Tier     core.Tier
+	Label    string // of the row
+	Start    int64
+	End      int64
+	Bytes    int64 // of the files or objects
+	Segments int
+	Down     error // why the tier does not answer, nil if it does; then nothing is known of it
+}
+
+// TierMap returns the map of a running log. bucket is how the row of the cold tier is called, such as
+// S3.
+func (l *Log) TierMap(name, bucket string) TierMap {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := TierMap{Name: name, Committed: l.core.Committed()}
+	v := new(core.View)
+	l.core.FillView(v)
+	if l.cold != nil {
+		m.addCold(bucket, l.core.ColdExtents(nil), l.core.Start(), l.core.Stats().ColdError)
+	}
+	m.addHot(v, m.Committed)
+	return m
+}
+
+// TierMap returns the map of what was found. Beside a running writer it ends with what is proven.
+func (x *Inspection) TierMap(name, bucket string) TierMap {
+	m := TierMap{Name: name, Committed: x.End}
+	if x.cold != nil {
+		m.addCold(bucket, x.Cold, x.Start, x.ColdDown)
+	}
+	m.addHot(x.View, x.End)
+	return m
+}
+
+// addCold adds the row of the cold tier. Objects below Start are about to be deleted.
+func (m *TierMap) addCold(label string, xs []core.Extent, start int64, down error) {
+	t := TierSpan{Tier: core.TierCold, Label: label, Start: start, End: start, Down: down}
+	for i := range xs {
+		t.End = max(t.End, xs[i].End)
+		t.Bytes += xs[i].Bytes
+		t.Segments++
+	}
+	m.Tiers = append(m.Tiers, t)
+}
+
+// addHot adds the row of the local disk.
+func (m *TierMap) addHot(v *core.View, end int64) {
+	t := TierSpan{Tier: core.TierHot, Label: "WAL", Start: end, End: end}
+	for i := range v.Extents {
+		x := &v.Extents[i]
+		if x.Tier != core.TierHot || x.First >= end {
+			continue
+		}
+		t.Start = min(t.Start, max(x.First, v.Start))
+		t.Bytes += x.Bytes
+		t.Segments++
+	}
+	m.Tiers = append(m.Tiers, t)
+}
+
+// mapColumns is how wide the spans of a map are drawn.
+const mapColumns = 45
+
+// String draws the map: a row a tier, the oldest records to the left.
+func (m *TierMap) String() string {
+	low, high, label := m.Committed, m.Committed, 0
+	for i := range m.Tiers {
+		t := &m.Tiers[i]
+		label = max(label, utf8.RuneCountInString(t.Label))
+		if t.Start < t.End {
+			low, high = min(low, t.Start), max(high, t.End)
+		}
+	}
+	var b strings.Builder
+	name := m.Name
+	for i := range m.Tiers {
+		t := &m.Tiers[i]
+		fmt.Fprintf(&b, "%s   %-*s  ", name, label, t.Label)
+		name = strings.Repeat(" ", utf8.RuneCountInString(m.Name))
+		row := ""
+		switch {
+		case t.Down != nil:
+			row = "does not answer"
+		case t.Start == t.End:
+			row = "nothing"
+		default:
+			row = t.bar(low, high)
+		}
+		b.WriteString(row)
+		if i == len(m.Tiers)-1 {
+			pad := max(0, mapColumns-utf8.RuneCountInString(row))
+			fmt.Fprintf(&b, "%*s   committed %d", pad, "", m.Committed)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// bar draws a span, with blanks before it. A span too short for its own numbers grows to the left.
+func (t *TierSpan) bar(low, high int64) string {
+	from, to := fmt.Sprintf("[%d ", t.Start), fmt.Sprintf(" %d)", t.End)
+	scale := func(o int64) int { return int(float64(o-low) / float64(high-low) * mapColumns) }
+	left, right := scale(t.Start), scale(t.End)
+	least := len(from) + len(to) + 1
+	if right-left < least {
+		left = max(0, min(left, right-least))
+		right = left + least
+	}
+	return strings.Repeat(" ", left) + from + strings.Repeat("─", right-left-len(from)-len(to)) + to
+}
