@@ -238,7 +238,7 @@ func TestOracleMiniredis(t *testing.T) {
 	}
 	fake.freeze = mini.freeze
 	mini.dial(t, dialer(t, client.Options{Addresses: []string{m.Addr()}}))
-	t.Logf("%d commands", agree(t, []*peer{fake, mini}, 0, 400, true))
+	t.Logf("%d commands", agree(t, []*peer{fake, mini}, 0, 200, true))
 }
 
 // TestOracleValkey: the fake and a real primary with a replica answer alike.
@@ -258,5 +258,5 @@ func TestOracleValkey(t *testing.T) {
 		},
 	}
 	real.dial(t, dialer(t, client.Options{Addresses: []string{p.primary.Addr}}))
-	t.Logf("%d commands", agree(t, []*peer{fake, real}, 1000, 1200, false))
+	t.Logf("%d commands", agree(t, []*peer{fake, real}, 1000, 1120, false))
 }
