@@ -572,6 +572,9 @@ func (r *reconciler) rescue() {
 		if x.End <= p.Evidence || x.Damage != segment.BreakNone {
 			continue
 		}
+		if p.cold != nil && x.End <= p.Start {
+			continue // a log that was taken over where it started may be cut inside a batch
+		}
 		p.Rescues = append(p.Rescues, Rescue{
 			File: p.fileIndex(x.Segment), Epoch: x.Epoch, First: max(x.First, p.Evidence), End: x.End,
 		})
@@ -674,7 +677,7 @@ func (r *reconciler) fate(f *PlanFile) Fate {
 	case !f.batches():
 		r.marks.Add(MarkQuarantine)
 		return FateQuarantine
-	case f.end <= p.HotStart:
+	case f.end <= p.HotStart && (f.Info.Sealed || !f.quick()): // a sidecar speaks of what was served
 		return FateLeftover
 	case r.superseded(f) && !r.spare(f):
 		return FateSuperseded

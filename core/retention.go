@@ -148,7 +148,7 @@ func (l *Log) moveStart() {
 func (l *Log) dropFiles() {
 	floor := l.start
 	if l.cfg.Cold {
-		floor = max(floor, l.hotStart)
+		floor = max(floor, l.HotStart())
 	}
 	keep := l.files[:0]
 	for i := range l.files {

@@ -94,7 +94,7 @@ func (x *expander) bound(e *Event) {
 		e.A, e.B = e.A%1001, 1+e.B%8
 	case Offload:
 		e.A %= 1001
-	case Lose:
+	case Lose, Move:
 		e.A = (1 + e.A) * microsecond
 	case Outage:
 		e.A %= outageCount

@@ -154,6 +154,9 @@ func (p *planner) again() {
 	case w.damaged():
 	case !plan.Empty():
 		w.fail("K10", "a second recovery would change something")
+		if w.Trace != nil {
+			w.sayPlan(plan)
+		}
 	case p.log.Start() != l.Start() || p.log.End() != l.End():
 		w.fail("K10", "a second recovery would keep another span")
 	case p.log.Frontier() != l.End():
@@ -231,9 +234,6 @@ func (w *World) decodeImages() {
 		return
 	}
 	start, end := w.check.Start(), w.check.ProvenEnd()
-	if w.h.Cold() {
-		start = max(start, w.cold.hotStart)
-	}
 	if end <= start {
 		return
 	}
@@ -258,8 +258,12 @@ func (w *World) decodeImages() {
 			w.foundBatch(&it.x, start, end, found)
 		}
 	}
+	held := core.Offset(0)
+	if w.h.Cold() && w.cold.manifest() {
+		held = w.cold.m.Exported()
+	}
 	for i := range found {
-		if !found[i] {
+		if !found[i] && start+int64(i) >= held {
 			w.fail("K22", "an independent decoder does not find a record that the device holds")
 			if w.Trace != nil {
 				w.say(trackLog, Note, "offset %d of [%d, %d) is in no file", start+int64(i), start, end)
@@ -424,7 +428,7 @@ func (w *World) cutEvidence() {
 	if !w.wild() {
 		return
 	}
-	if w.log.Marks().Has(core.MarkTakenOver) {
+	if m := w.log.Marks(); m.Has(core.MarkTakenOver) || m.Has(core.MarkRebuild) {
 		return // the manifest is newer than what is left of the superblock
 	}
 	if w.super.Frontier > w.log.End() {

@@ -135,6 +135,8 @@ func (w *World) happen(e *Event) {
 		w.second()
 	case Lose:
 		w.lose(e)
+	case Move:
+		w.move(e)
 	case Outage:
 		w.outage(e)
 	case Slow:

@@ -30,13 +30,13 @@ const bucketLatency = 4
 
 // coldWorld is the cold tier of a world.
 type coldWorld struct {
-	bucket   *fakebucket.Bucket
-	store    *cold.Store
-	m        manifest.Manifest // scratch
-	page     manifest.PageText
-	keys     []string
-	exposed  bool        // the disk was lost since the last open
-	hotStart core.Offset // greatest that a log had
+	bucket  *fakebucket.Bucket
+	store   *cold.Store
+	m       manifest.Manifest // scratch
+	page    manifest.PageText
+	keys    []string
+	kept    core.Offset // what the objects held then
+	exposed bool        // the disk was lost since the last open
 }
 
 func (c *coldWorld) init(w *World) {
@@ -53,7 +53,7 @@ func (c *coldWorld) reset(w *World) {
 	w.lanes = core.LaneCount
 	c.bucket.Reset(fakebucket.Params{Seed: sub(w.h.Seed, 6), PartBytesMin: partBytesMin})
 	c.bucket.SetFaults(w.h.Bucket)
-	c.exposed, c.hotStart = false, 0
+	c.exposed = false
 }
 
 // begin starts a life of the process.
@@ -83,25 +83,60 @@ func (w *World) lose(e *Event) {
 	if !w.h.Cold() || !w.h.On(SwLose) {
 		return
 	}
+	w.leave(e.A)
+	w.disk.Lose()
+	w.hits = w.hits[:0]
+	w.res.Marks.add(MarkDiskLost)
+	if w.Trace != nil {
+		w.say(TrackWorld, Lost, "the disk is lost; objects hold the log up to %d", w.cold.kept)
+	}
+}
+
+// move lets another host open the log, which takes it over from the bucket. Its own disk is empty, or
+// holds what it wrote when it had the log before. What the host before has not exported is lost to it.
+func (w *World) move(e *Event) {
+	if !w.h.Cold() || !w.h.On(SwMove) {
+		return
+	}
+	w.leave(e.A)
+	w.disk, w.other = w.other, w.disk
+	w.disk.SetFaults(w.h.Faults)
+	w.disk.Heal()
+	w.disk.SetCapacity(w.h.Capacity)
+	if w.process.faults {
+		w.disk.SetRates(&w.h.Rates)
+	}
+	w.useDisk()
+	w.res.Marks.add(MarkMoved)
+	if w.Trace != nil {
+		w.say(TrackWorld, Lost, "another host takes over; objects hold the log up to %d", w.cold.kept)
+	}
+}
+
+// useDisk points what reads a disk to the one of the host that runs the log.
+func (w *World) useDisk() {
+	w.fs = w.disk.FS(0)
+	w.planner.fs = w.disk.FS(2)
+	w.planner.store.Reset(w.planner.fs)
+	w.attachTap()
+}
+
+// leave ends the process of a host whose disk nobody will read when the log is opened next.
+func (w *World) leave(delay int64) {
 	if w.process.up {
-		w.process.delay = e.A
+		w.process.delay = delay
 		w.fs.SetCallBudget(0, false)
 		w.spendBudget()
 		w.die(DeathKill)
 	}
-	kept := core.Offset(0)
+	w.cold.kept = 0
 	if w.cold.manifest() {
-		kept = max(w.cold.m.Exported(), w.cold.m.Start)
+		w.cold.kept = max(w.cold.m.Exported(), w.cold.m.Start)
 	}
-	w.disk.Lose()
-	w.places, w.hits = w.places[:0], w.hits[:0]
+	w.places = w.places[:0]
 	w.struck, w.super.Frontier = bothSlots, 0
 	w.cold.exposed = true
-	w.check.DiskLost(w.clock.mono, kept)
-	w.res.Marks.add(MarkDiskLost)
-	if w.Trace != nil {
-		w.say(TrackWorld, Lost, "the disk is lost; objects hold the log up to %d", kept)
-	}
+	w.check.DiskLost(w.clock.mono, w.cold.kept)
 }
 
 // outage makes every call of the bucket fail, or ends that.

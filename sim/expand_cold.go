@@ -47,7 +47,14 @@ func (x *expander) coldHeader() {
 	x.turn(SwOffload, 50)
 	x.turn(SwLose, 40)
 	x.turn(SwOutage, 30)
+	x.turn(SwMove, 30)
 	if x.percent(80) {
+		h.Faults &^= damage
+	}
+	if x.on(SwMove) || x.on(SwLose) {
+		h.Switches &^= 1 << SwProducers // what is known of producers goes with the disk
+	}
+	if x.on(SwMove) {
 		h.Faults &^= damage
 	}
 	if x.on(SwLose) {
@@ -86,9 +93,15 @@ func (x *expander) coldWorld() {
 	if x.on(SwOutage) && x.percent(4) {
 		x.emit(Event{Kind: Outage, A: x.r.Below(outageCount)})
 	}
-	if x.on(SwLose) && x.percent(2) {
+	gone := func(kind Kind) {
 		delay := x.r.Between(microsecond, 5*millisecond)
-		x.emit(Event{Kind: Lose, A: delay})
+		x.emit(Event{Kind: kind, A: delay})
 		x.at += delay + x.openTime()
+	}
+	if x.on(SwLose) && x.percent(2) {
+		gone(Lose)
+	}
+	if x.on(SwMove) && x.percent(3) {
+		gone(Move)
 	}
 }

@@ -235,9 +235,6 @@ func (w *World) execute(f *flight) {
 	if w.process.saves > 0 {
 		w.dieInSave(e, stage)
 	}
-	if _, removes := e.(*core.Remove); removes {
-		w.cold.hotStart = max(w.cold.hotStart, w.log.HotStart())
-	}
 	before, failed := w.fs.Calls(), w.disk.Counts().Failed
 	if e.Lane() >= core.Uploads {
 		f.done, f.err = w.cold.store.Step(e)

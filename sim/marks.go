@@ -46,6 +46,7 @@ const (
 	MarkSame       // K17 was judged over several configurations
 	MarkDiskLost   // the disk was lost
 	MarkOutage     // the bucket did not answer for a while
+	MarkMoved      // another host opened the log
 	markCount
 )
 
@@ -53,7 +54,7 @@ var markNames = [markCount]string{
 	"kill", "power", "pressure", "crash-in-recovery", "crash-in-recovery-twice", "crash-in-save", "slow", "hang",
 	"second-process", "clock-forward", "clock-back", "clock-freeze", "clock-skew", "config-changed",
 	"pause", "stale-completion", "bad-config", "misuse", "open-failed", "open-refused", "poisoned", "closed",
-	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls", "disk-lost", "outage",
+	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls", "disk-lost", "outage", "moved",
 }
 
 // Marks is what a run, or many, reached: of the disk, the core and the simulator.
@@ -79,7 +80,7 @@ func (m *Marks) Join(o *Marks) {
 }
 
 func (w *World) collectMarks() {
-	w.res.Marks.Disk |= w.disk.Marks()
+	w.res.Marks.Disk |= w.disk.Marks() | w.other.Marks()
 	if w.h.Cold() {
 		w.res.Marks.Bucket |= w.cold.bucket.Marks()
 		w.res.Marks.Cold = true
@@ -121,7 +122,10 @@ func (e *markEntry) due(cold bool) bool {
 
 // diskOnly are the marks of what schedules with a cold tier leave out: hundreds of lives, a superblock
 // that went back, total retention.
-var diskOnly = map[string]bool{"core super-grown": true, "core epoch-ahead": true, "sim retained": true}
+var diskOnly = map[string]bool{
+	"core super-grown": true, "core epoch-ahead": true, "sim retained": true, // never
+	"core replan": true, "core refused-checksum": true, // hardly ever
+}
 
 func (e *markEntry) has(m *Marks) bool {
 	switch e.kind {

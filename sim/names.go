@@ -14,7 +14,7 @@ var kindNames = [kindCount]string{
 	RollNow: "roll", FindTime: "findtime", Restart: "restart", Crash: "crash", Doom: "doom",
 	Arm: "arm", Hurt: "hurt", Heal: "heal", Clock: "clock", Pause: "pause",
 	WriteBack: "writeback", Rot: "rot", Second: "second", Slow: "slow", Idle: "idle",
-	Offload: "offload", Lose: "lose", Outage: "outage",
+	Offload: "offload", Lose: "lose", Move: "move", Outage: "outage",
 }
 
 // argNames are the words of the arguments A, B, C, D; "" means not used and zero.
@@ -35,6 +35,7 @@ var argNames = [kindCount][4]string{
 	Slow:     {"lane", "for"},
 	Offload:  {"where"},
 	Lose:     {"delay"},
+	Move:     {"delay"},
 	Outage:   {"how"},
 }
 
@@ -95,7 +96,7 @@ var switchNames = [switchCount]string{
 	SwSecond: "second", SwForward: "clock-forward", SwBackward: "clock-back",
 	SwFreeze: "clock-freeze", SwSkew: "clock-skew", SwConfig: "config", SwPause: "pause",
 	SwProducers: "producers", SwTrim: "trim", SwRoll: "roll", SwBig: "big", SwZeros: "zeros",
-	SwIdle: "idle", SwOffload: "offload", SwLose: "lose", SwOutage: "outage",
+	SwIdle: "idle", SwOffload: "offload", SwLose: "lose", SwOutage: "outage", SwMove: "move",
 }
 
 // configKey is one number of a configuration in the text form.

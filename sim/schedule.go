@@ -36,6 +36,7 @@ const (
 	Idle      // -: nothing; keeps virtual time going
 	Offload   // where (permille): what lies below leaves the local disk
 	Lose      // delay before the reopen: the process dies and the disk is lost
+	Move      // delay before the open: the process dies, and another host opens the log, with a disk of its own
 	Outage    // how (see OutageKind), calls that are answered before it: every call of the bucket fails
 	kindCount
 )
@@ -138,6 +139,7 @@ const (
 	SwOffload
 	SwLose   // the disk is lost
 	SwOutage // of the bucket
+	SwMove   // to another host and back
 	switchCount
 )
 

@@ -128,7 +128,6 @@ func (w *World) agree() {
 	}
 	p, l := &w.process, w.log
 	w.startMoved()
-	w.cold.hotStart = max(w.cold.hotStart, l.HotStart())
 	if l.Frontier() > w.check.ProvenEnd() {
 		w.fail("K1", "the log claims to be durable what no sync has covered")
 	}

@@ -44,7 +44,8 @@ var switchMarks = map[string]Mark{
 	switchNames[SwBackward]: markClockBack, switchNames[SwFreeze]: markClockFreeze, switchNames[SwSkew]: markClockSkew,
 	switchNames[SwConfig]: MarkConfig, switchNames[SwPause]: MarkPause,
 	switchNames[SwLose]: MarkDiskLost, switchNames[SwOutage]: MarkOutage,
-	recoveryCrash: MarkRecoveryCrash, recoveryTwice: MarkRecoveryCrashTwice,
+	switchNames[SwMove]: MarkMoved,
+	recoveryCrash:       MarkRecoveryCrash, recoveryTwice: MarkRecoveryCrashTwice,
 }
 
 // WithoutMark returns the mark, as MarkCounts.List has it, that is never reached without a fault; "" if
@@ -172,6 +173,8 @@ func switchOf(e *Event) (Switch, bool) {
 		return SwLose, true
 	case Outage:
 		return SwOutage, true
+	case Move:
+		return SwMove, true
 	case Slow:
 		if e.B >= second {
 			return SwHang, true

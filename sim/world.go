@@ -43,10 +43,11 @@ type World struct {
 
 	without *Without // nil: nothing is left out
 
-	res  Result
-	disk *faultfs.Disk
-	fs   *faultfs.FS
-	lock io.Closer
+	res   Result
+	disk  *faultfs.Disk // of the host that runs the log
+	other *faultfs.Disk // of the host that does not
+	fs    *faultfs.FS
+	lock  io.Closer
 
 	store    *disk.Store
 	cold     coldWorld
@@ -125,7 +126,7 @@ const (
 // NewWorld returns a world.
 func NewWorld() *World {
 	w := &World{
-		disk: faultfs.New(), log: new(core.Log), dead: new(core.Log), check: new(model.Checker),
+		disk: faultfs.New(), other: faultfs.New(), log: new(core.Log), dead: new(core.Log), check: new(model.Checker),
 	}
 	w.fs = w.disk.FS(0)
 	w.store = disk.NewStore(w.fs)
@@ -159,6 +160,9 @@ func (w *World) reset(s *Schedule) {
 	w.disk.Reset(faultfs.Params{Seed: s.Header.Seed, Capacity: s.Header.Capacity})
 	w.attachTap()
 	w.disk.SetFaults(s.Header.Faults)
+	if w.h.On(SwMove) {
+		w.other.Reset(faultfs.Params{Seed: sub(s.Header.Seed, 8), Capacity: s.Header.Capacity})
+	}
 	w.cold.reset(w)
 	w.check.Record = w.Record
 	w.check.Reset()
