@@ -22,6 +22,7 @@ type coldState struct {
 	doubt   bool              // a swap's outcome is unknown: the manifest is read back first
 	list    catalogue
 	pending upload           // the upload of our STARTED entry
+	after   upload           // wanted: starts in the swap that records the end of pending
 	orphans bool             // m has started entries that are not the pending upload's
 	delete  bool             // m may have objects to delete
 	quiet   quiet            // since when there is nothing to export
@@ -71,7 +72,7 @@ func (c *coldState) forget() {
 	c.m.CopyFrom(&manifest.Manifest{})
 	c.tag, c.attempt, c.exported = "", 0, 0
 	c.list.reset()
-	c.doubt, c.pending = false, upload{}
+	c.doubt, c.pending, c.after = false, upload{}, upload{}
 	c.orphans, c.delete, c.quiet = false, false, quiet{}
 	c.retryAt, c.fails, c.failure = [LaneCount]Time{}, [LaneCount]int{}, [LaneCount]error{}
 }
@@ -184,8 +185,10 @@ func (l *Log) desired() {
 			s.State = manifest.Dead
 		}
 	}
-	if c.pending.state == uploadWanted {
-		n.Segments = insert(n.Segments, c.pending.entry)
+	for _, p := range [...]*upload{&c.pending, &c.after} {
+		if p.state == uploadWanted {
+			n.Segments = insert(n.Segments, p.entry)
+		}
 	}
 	c.list.paged(n)
 	c.list.dropped(n)
@@ -202,29 +205,41 @@ func insert(all []manifest.Segment, s manifest.Segment) []manifest.Segment {
 	return all
 }
 
-// isPending reports whether an attempt is the one whose upload this life has in hand.
+// isPending reports whether an attempt is one whose upload this life has in hand.
 func (c *coldState) isPending(attempt uint64) bool {
-	return c.pending.state != uploadNone && c.pending.entry.Attempt == attempt
+	return c.pending.state != uploadNone && c.pending.entry.Attempt == attempt ||
+		c.after.state != uploadNone && c.after.entry.Attempt == attempt
 }
 
 // startWanted is how far Start may move in the manifest now.
 func (l *Log) startWanted() Offset { return min(l.keep.want, l.frontier, l.committed) }
 
 // wantUpload chooses what is exported next: the first sealed span that is proven, committed and not
-// in an object yet.
+// in an object yet. While a swap records the end of an upload it takes the start of the next one along.
 func (c *coldState) wantUpload(l *Log) {
-	if c.pending.state != uploadNone {
+	to, from := &c.pending, c.exported
+	switch c.pending.state {
+	case uploadNone:
+	case uploadDone:
+		if to = &c.after; to.state != uploadNone {
+			return
+		}
+		from = max(from, c.pending.entry.End)
+	default:
 		return
 	}
-	x := l.nextExport()
+	x := l.nextExport(from)
 	if x == nil {
 		return
 	}
-	base := x.First
-	if all := c.list.whole.Segments; len(all) > 0 {
-		if end := all[len(all)-1].End; base < end && end < x.End {
-			base = end
-		}
+	base, end := x.First, Offset(0) // where an object ends a batch does; at Start one may not
+	if all := c.list.whole.Segments; to == &c.after {
+		end = c.pending.entry.End
+	} else if len(all) > 0 {
+		end = all[len(all)-1].End
+	}
+	if base < end && end < x.End {
+		base = end
 	}
 	e := manifest.Segment{Base: base, End: x.End, Epoch: x.Epoch}
 	if x.Lost {
@@ -234,12 +249,13 @@ func (c *coldState) wantUpload(l *Log) {
 		c.attempt++
 		e.State, e.Attempt, e.ID = manifest.Started, c.attempt, x.Segment
 	}
-	c.pending = upload{state: uploadWanted, entry: e}
+	*to = upload{state: uploadWanted, entry: e}
 }
 
-// nextExport returns the extent that is exported next, nil if there is none. An extent that cannot
-// be read, and was not declared lost, stops the export: what lies behind it must not pass it.
-func (l *Log) nextExport() *Extent {
+// nextExport returns the extent that is exported next, when all below an offset is, nil if there is
+// none. An extent that cannot be read, and was not declared lost, stops the export: what lies behind
+// it must not pass it.
+func (l *Log) nextExport(from Offset) *Extent {
 	c := &l.cold
 	limit := min(l.frontier, l.committed)
 	if q := &c.quiet; q.valid && q.view == l.viewVersion && limit < q.limit {
@@ -249,7 +265,7 @@ func (l *Log) nextExport() *Extent {
 	for i := range l.extents {
 		x := &l.extents[i]
 		switch {
-		case x.End <= c.exported:
+		case x.End <= from:
 			continue
 		case x.End == EndNone:
 		case x.End > limit:
@@ -373,10 +389,18 @@ func (l *Log) swapped(now Now, tag string) {
 	l.followManifest()
 }
 
-// followManifest brings the pending upload to where the manifest is now.
+// followManifest brings the pending upload to where the manifest is now, and then the one after it.
 func (l *Log) followManifest() {
 	c := &l.cold
-	p := &c.pending
+	l.follow(&c.pending)
+	if c.pending.state == uploadNone {
+		c.pending, c.after = c.after, upload{}
+		l.follow(&c.pending)
+	}
+}
+
+func (l *Log) follow(p *upload) {
+	c := &l.cold
 	if p.state == uploadNone {
 		return
 	}
