@@ -15,14 +15,18 @@ type boot struct {
 	retryAt Time // Mono; waiting for free space
 	began   Time
 
-	absent   bool // there is no directory, or an empty one: the cold tier says what the log is
-	degraded bool // the cold tier does not answer: the plan is made without it, and served, not carried out
-	loads    int  // manifests in a row that did not verify
+	absent   bool               // there is no directory, or an empty one: the cold tier says what the log is
+	degraded bool               // the cold tier does not answer: the plan is made without it, and served, not carried out
+	objects  []segment.FileInfo // of objects whose footers were read, newest first
+	scanned  int                // of them, in this try
+	loads    int                // manifests in a row that did not verify
 
 	found FoundSuper
 	plan  Plan
 	tmp   []string
 
+	object  ScanObject
+	own     Epoch // that the directory's own lineage ends with
 	list    List
 	load    LoadSuper
 	declare Create
@@ -48,6 +52,7 @@ const (
 	bootSuper
 	bootManifest
 	bootPages
+	bootObjects  // producers of what is not on disk
 	bootIdentify // repair: find the log's id in a segment header
 	bootScan
 	bootRescan // files above evidence, batch by batch
@@ -63,6 +68,7 @@ const (
 func (b *boot) reset(now Now) {
 	b.step, b.at, b.tries, b.retryAt = bootList, 0, 0, 0
 	b.absent, b.degraded, b.loads = false, false, 0
+	b.objects, b.scanned, b.own = b.objects[:0], 0, 0
 	b.began = now.Mono
 	b.plan.reset()
 	b.tmp = b.tmp[:0]
@@ -533,6 +539,13 @@ func (l *Log) adoptPlan(end Offset) {
 func (l *Log) adoptFiles(now Now) {
 	p := &l.boot.plan
 	l.files = l.files[:0]
+	for i := len(l.boot.objects) - 1; i >= 0; i-- { // in offset order
+		o := &l.boot.objects[i]
+		for j := range o.Producers {
+			l.producers.merge(&o.Producers[j], o.Footer.Epoch, l.lineage)
+		}
+		l.producers.trim()
+	}
 	l.hot.names = append(l.hot.names[:0], l.boot.tmp...)
 	for i := range p.Files {
 		f := &p.Files[i]

@@ -37,6 +37,7 @@ type Config struct {
 
 	Cold             bool // a cold tier is configured
 	ColdPageSegments int  // the manifest lists so many segments itself; older ones go to pages
+	ColdScanObjects  int  // newest objects, of those that are not on disk, that an open reads for their producers
 	ColdMaxUploadAge Time // an active segment older than this rolls, so that it reaches the cold tier; Unlimited
 
 	ProducersMax int // producers remembered; beyond that the one silent longest is forgotten
@@ -60,7 +61,7 @@ func DefaultConfig() Config {
 		MinFreeBytes: 256 << 20, Preallocate: true, PrepareBytes: 1 << 20, IdleSave: second / 100,
 		RetentionBytes: Unlimited, RetentionAge: Unlimited,
 		LocalRetentionBytes: Unlimited, LocalRetentionAge: Unlimited,
-		RetentionCheckInterval: 60 * second, ColdMaxUploadAge: Unlimited, ColdPageSegments: manifest.SegmentsMax, ProducersMax: 4096,
+		RetentionCheckInterval: 60 * second, ColdMaxUploadAge: Unlimited, ColdPageSegments: manifest.SegmentsMax, ColdScanObjects: 64, ProducersMax: 4096,
 	}
 }
 
@@ -125,6 +126,8 @@ func (c *Config) Validate() error {
 		return bad("cold.max_upload_age", c.ColdMaxUploadAge, "1 ms up to 36 years, or -1 for unlimited")
 	case c.ColdPageSegments < 1 || c.ColdPageSegments > manifest.SegmentsMax:
 		return bad("cold.page_segments", c.ColdPageSegments, fmt.Sprintf("1 up to %d", manifest.SegmentsMax))
+	case c.ColdScanObjects < 0 || c.ColdScanObjects > 1<<20:
+		return bad("cold.scan_objects", c.ColdScanObjects, "0 up to 1,048,576")
 	case c.ProducersMax < 1:
 		return bad("producers_max", c.ProducersMax, "1 or more")
 	}

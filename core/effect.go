@@ -242,6 +242,15 @@ type SwapManifest struct {
 	Lost   bool   // result: the error says that it is another version now
 }
 
+// ScanObject reads the footer of an object, for the producers that it names.
+type ScanObject struct {
+	answer
+	Extent  Extent
+	LogID   segment.LogID
+	Lineage Lineage
+	Info    segment.FileInfo
+}
+
 // LoadPage reads a page of the manifest.
 type LoadPage struct {
 	answer
@@ -332,6 +341,9 @@ func (*SwapManifest) Lane() Lane { return Catalogue }
 
 // Lane implements Effect.
 func (*Delete) Lane() Lane { return Catalogue }
+
+// Lane implements Effect.
+func (*ScanObject) Lane() Lane { return Catalogue }
 
 // Lane implements Effect.
 func (*LoadPage) Lane() Lane { return Catalogue }

@@ -14,13 +14,15 @@ const loadTries = 3
 // nextMerge hands out what an open asks of the cold tier: the manifest, and the swap that claims it.
 func (l *Log) nextMerge(now Now) Effect {
 	b := &l.boot
-	if now.Mono < b.retryAt || b.step != bootManifest && b.step != bootPages && b.step != bootClaim {
+	if now.Mono < b.retryAt || b.step != bootManifest && b.step != bootPages && b.step != bootObjects && b.step != bootClaim {
 		return nil
 	}
 	b.retryAt = 0
 	switch {
 	case b.step == bootPages:
 		return l.nextPage()
+	case b.step == bootObjects:
+		return l.nextObject()
 	case b.step == bootManifest || l.cold.doubt:
 		return l.issueLoad()
 	}
@@ -70,6 +72,8 @@ func (l *Log) onMerge(now Now, e Effect, err error) {
 		default:
 			l.onManifest(now, e)
 		}
+	case *ScanObject:
+		l.onObject(now, e, err)
 	case *LoadPage:
 		if err != nil {
 			l.ioError = IOError{Effect: "load a page of the manifest", Err: err}
@@ -183,9 +187,10 @@ func (l *Log) merge(now Now) {
 		}
 		l.id = m.LogID
 	}
+	b.own = owner(s.Lineage)
 	if owner(m.Lineage) > owner(s.Lineage) {
 		l.mark(MarkTakenOver)
-		own := owner(s.Lineage)
+		own := b.own
 		s.Lineage = append(s.Lineage[:0], m.Lineage...)
 		s.Frontier = min(s.Frontier, laterFirst(s.Lineage, own))
 		s.HotStart = max(s.HotStart, s.Lineage[0].First)
@@ -206,7 +211,58 @@ func (l *Log) merge(now Now) {
 		}
 	}
 	b.plan.cold = &c.list.whole
-	l.scanFiles(now)
+	b.objects, b.scanned = b.objects[:0], 0
+	l.scanObjects(now)
+}
+
+// scanObjects asks for the footers of the newest objects that are not on disk, one after the other:
+// what producers sent last may be there. Who was silent for longer is forgotten.
+func (l *Log) scanObjects(now Now) {
+	b := &l.boot
+	b.step, b.at = bootObjects, l.objectBelow(len(l.cold.list.whole.Segments))
+	if b.at < 0 || l.cfg.ReadOnly {
+		l.scanFiles(now)
+	}
+}
+
+// objectBelow returns the index of the next older object to read, -1 if there is none.
+func (l *Log) objectBelow(at int) int {
+	b, all := &l.boot, l.cold.list.whole.Segments
+	for at--; at >= 0; at-- {
+		s := &all[at]
+		if b.scanned >= l.cfg.ColdScanObjects || s.End <= l.boot.plan.cold.Start {
+			return -1
+		}
+		if s.State == manifest.Finished && (b.absent || s.Base < l.super.state.HotStart || owner(l.super.state.Lineage) != b.own) {
+			return at
+		}
+	}
+	return -1
+}
+
+func (l *Log) nextObject() Effect {
+	b := &l.boot
+	s := &l.cold.list.whole.Segments[b.at]
+	b.object = ScanObject{Extent: coldExtent(s), LogID: l.id, Lineage: l.super.state.Lineage, Info: b.object.Info}
+	return &b.object
+}
+
+// onObject keeps what a footer names. One that cannot be read costs what is known of producers, and
+// nothing else.
+func (l *Log) onObject(now Now, e *ScanObject, err error) {
+	b := &l.boot
+	if err == nil && e.Info.Sealed {
+		l.mark(MarkObjectScanned)
+		info := segment.FileInfo{Footer: e.Info.Footer}
+		info.Producers = append(info.Producers, e.Info.Producers...)
+		b.objects = append(b.objects, info)
+	} else {
+		l.mark(MarkObjectUnread)
+	}
+	b.scanned++
+	if b.at = l.objectBelow(b.at); b.at < 0 {
+		l.scanFiles(now)
+	}
 }
 
 // owner returns the epoch that owns what comes last, 0 for an empty lineage.
@@ -314,6 +370,7 @@ func (l *Log) claimed(m *manifest.Manifest, tag string, now Now) {
 func (b *boot) restart() {
 	b.step, b.at = bootList, 0
 	b.absent = false
+	b.objects, b.scanned = b.objects[:0], 0
 	b.plan.reset()
 	b.tmp = b.tmp[:0]
 }

@@ -123,7 +123,7 @@ func (l *Log) fillExtents(dst []Extent) []Extent {
 		x := &l.extents[i]
 		dst = l.coldExtents(dst, o, x.First)
 		dst = append(dst, *x)
-		o = x.End
+		o = max(o, x.End)
 	}
 	return l.coldExtents(dst, o, l.written)
 }
@@ -138,15 +138,8 @@ func (l *Log) coldExtents(dst []Extent, from, to Offset) []Extent {
 		if s == nil {
 			return dst
 		}
-		x := Extent{
-			First: max(s.Base, from), End: min(s.End, to), Segment: s.ID, Base: s.Base, Epoch: s.Epoch, Bytes: s.Bytes,
-			DataPos: segment.SectorBytesMin, Sector: segment.SectorBytesMin, Index: IndexFooter,
-			MinTime: s.MinTime, MaxTime: s.MaxTime, Tier: TierCold, Attempt: s.Attempt, Until: s.End,
-			FooterBytes: s.FooterBytes,
-		}
-		if s.State == manifest.Lost {
-			x.Damage, x.DamagePos, x.Lost = segment.BreakTorn, -1, true
-		}
+		x := coldExtent(s)
+		x.First, x.End = max(s.Base, from), min(s.End, to)
 		if from == l.start {
 			x.First = s.Base // Start may lie inside
 		}
@@ -154,6 +147,20 @@ func (l *Log) coldExtents(dst []Extent, from, to Offset) []Extent {
 		from = s.End
 	}
 	return dst
+}
+
+// coldExtent returns the extent of an entry.
+func coldExtent(s *manifest.Segment) Extent {
+	x := Extent{
+		First: s.Base, End: s.End, Segment: s.ID, Base: s.Base, Epoch: s.Epoch, Bytes: s.Bytes,
+		DataPos: segment.SectorBytesMin, Sector: segment.SectorBytesMin, Index: IndexFooter,
+		MinTime: s.MinTime, MaxTime: s.MaxTime, Tier: TierCold, Attempt: s.Attempt, Until: s.End,
+		FooterBytes: s.FooterBytes,
+	}
+	if s.State == manifest.Lost {
+		x.Damage, x.DamagePos, x.Lost = segment.BreakTorn, -1, true
+	}
+	return x
 }
 
 // healFromCold serves what a damaged file held from the cold tier, if that holds all of it. The file

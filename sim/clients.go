@@ -240,7 +240,7 @@ func (w *World) producersRoom() int32 {
 		}
 		least = min(least, c.ProducersMax)
 	}
-	if w.h.On(SwTrim) || w.h.Cold() || w.h.Damaging() {
+	if w.h.On(SwTrim) || w.h.On(SwLose) || w.h.On(SwMove) || w.h.Damaging() {
 		return -1
 	}
 	return int32(least)

@@ -232,14 +232,18 @@ func (w *World) objects() {
 			}
 		}
 	}
+	pages := 0
 	for i := range c.bucket.Len() {
 		name, _, there := c.bucket.At(i)
 		name, ours := strings.CutPrefix(name, coldPrefix)
 		if !there || !ours || name == manifest.ManifestKey || slices.Contains(c.keys, name) {
 			continue
 		}
-		if page := strings.HasPrefix(name, "pages/"); c.bucket.Struck(fakebucket.O3Late) == 0 &&
-			(!page || w.res.Lives == 1 && !w.log.Marks().Has(core.MarkPageFailed)) {
+		if strings.HasPrefix(name, "pages/") && (pages < w.res.Lives || w.log.Marks().Has(core.MarkPageFailed)) {
+			pages++ // each life may end between a page and the swap that names it
+			continue
+		}
+		if c.bucket.Struck(fakebucket.O3Late) == 0 {
 			w.fail("K20", "an object is in no manifest: "+name)
 			return
 		}

@@ -111,6 +111,8 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkEvicted:           "evicted",
 	core.MarkOffload:           "offload",
 	core.MarkRetentionCold:     "retention-cold",
+	core.MarkObjectScanned:     "object-scanned",
+	core.MarkObjectUnread:      "object-unread",
 	core.MarkPage:              "page",
 	core.MarkPageFailed:        "page-failed",
 	core.MarkHealed:            "healed",

@@ -79,6 +79,7 @@ func (x *expander) coldHeader() {
 func (x *expander) coldConfig(c *core.Config) {
 	c.Cold, c.Create = true, true
 	c.ColdMaxUploadAge = x.pick(core.Unlimited, 5*millisecond, 50*millisecond)
+	c.ColdScanObjects = 1 << 20 // all, so that it is known what a log remembers
 	c.ColdPageSegments = int(x.pick(manifest.SegmentsMax, 1, 2, 4))
 	c.RetentionBytes, c.RetentionAge = core.Unlimited, core.Unlimited
 	c.LocalRetentionBytes = x.pick(core.Unlimited, 1, 4096, 16384)

@@ -155,6 +155,7 @@ var configKeys = []configKey{
 	ofCold(flag("cold", func(c *core.Config) *bool { return &c.Cold })),
 	ofCold(number("cold_max_upload_age", func(c *core.Config) *int64 { return &c.ColdMaxUploadAge })),
 	ofCold(number("cold_page_segments", func(c *core.Config) *int { return &c.ColdPageSegments })),
+	ofCold(number("cold_scan_objects", func(c *core.Config) *int { return &c.ColdScanObjects })),
 	ofCold(flag("create", func(c *core.Config) *bool { return &c.Create })),
 	flag("allow_damaged", func(c *core.Config) *bool { return &c.AllowDamaged }),
 }

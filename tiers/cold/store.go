@@ -8,6 +8,7 @@ import (
 
 	"varve/core"
 	"varve/core/manifest"
+	"varve/core/segment"
 	"varve/tiers"
 	"varve/tiers/disk"
 )
@@ -35,7 +36,8 @@ type Store struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 
-	up upload // of the Uploads lane
+	up      upload          // of the Uploads lane
+	scanner segment.Scanner // of the Catalogue lane
 }
 
 // NewStore returns a store. Segments to upload are read through files.
@@ -87,6 +89,8 @@ func (s *Store) Step(e core.Effect) (done bool, err error) {
 		done, err = true, s.loadManifest(r, e)
 	case *core.SwapManifest:
 		done, err = true, s.swapManifest(r, e)
+	case *core.ScanObject:
+		done, err = true, s.scanObject(r, e)
 	case *core.LoadPage:
 		done, err = true, s.loadPage(r, e)
 	case *core.SavePage:
@@ -185,6 +189,18 @@ func (s *Store) pageKey(base core.Offset, number uint64) string {
 func (s *Store) loadPage(r *core.Result, e *core.LoadPage) (err error) {
 	e.Bytes, _, e.Missing, err = s.whole(r, s.pageKey(e.Base, e.Number), e.Bytes)
 	return err
+}
+
+func (s *Store) scanObject(r *core.Result, e *core.ScanObject) error {
+	x := &e.Extent
+	err := s.scanner.Scan(&segment.ScanFile{
+		Source: s.OpenObject(x), Bytes: x.Bytes, ID: x.Segment, Base: x.Base, LogID: e.LogID,
+		SectorBytes: segment.SectorBytesMin, Lineage: e.Lineage,
+	}, false, &e.Info)
+	if err != nil {
+		return failed(r, core.StepRead, err)
+	}
+	return nil
 }
 
 func (s *Store) savePage(r *core.Result, e *core.SavePage) error {
