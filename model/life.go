@@ -92,9 +92,9 @@ func (c *Checker) judgeLoss(end, owed Offset) {
 		c.fail(K2, "records that a reader saw are gone after recovery", id, end, owed, end)
 	case p.state == opIn:
 		c.fail(K7, "an append found to be in is gone after recovery", id, end, owed, end)
+	default: // Committed covered it
+		c.fail(K3, "a recovered log ends below what was committed", id, end, owed, end)
 	}
-	// With those off, or none of them: Committed covered it.
-	c.fail(K3, "a recovered log ends below what was committed", id, end, owed, end)
 }
 
 func (c *Checker) judgeStart(start, end Offset) {

@@ -216,6 +216,11 @@ func (c *mutantsCommand) measure(ctx context.Context, m *mutants.Mutant, l lab) 
 	}
 	row.take(r, &t)
 	row.judge(c)
+	if row.Failure == "" {
+		if err := c.proveNeeds(ctx, row, m, l); err != nil {
+			row.Failure = err.Error()
+		}
+	}
 	if c.Meta > 0 && row.Checks["hang"]+row.Checks["crash"] == 0 && row.Failure == "" {
 		if err := l.meta(ctx, program, m.Profile, c.Meta); err != nil {
 			row.Failure = "meta: " + err.Error()

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"varve/sim"
+	"varve/sim/mutants"
 )
 
 // A fault or a checker is needed if some mutant survives without it. A mutant survives what is left
@@ -22,6 +23,58 @@ const neededShare = 75
 
 // neededMutants is how many survivors are looked for: one proves the need, some show what it is.
 const neededMutants = 3
+
+// proveNeeds runs a mutant without each fault and each checker that its file names: it has to survive
+// then. Where others would find it too, both what it is held against and the proof do without those.
+func (c *mutantsCommand) proveNeeds(ctx context.Context, row *mutantRow, m *mutants.Mutant, l lab) error {
+	if c.Detections < neededPart {
+		return nil // too few to say
+	}
+	for _, n := range m.Needs {
+		t := trial{seeds: row.Seeds, detections: row.Detections, ops: row.ops, profile: m.Profile}
+		name := n.Name
+		if len(n.Beside) > 0 {
+			beside := strings.Join(besideOf(n), ",")
+			r, err := l.run(ctx, row.program, trial{seeds: c.landing(m.Profile), detections: c.Detections, ops: row.ops, profile: m.Profile, without: beside})
+			switch {
+			case err != nil:
+				return err
+			case r.Violations < c.Detections:
+				return fmt.Errorf("is not found without %s: %d times in %s seeds", beside, r.Violations, group(r.Seeds))
+			}
+			t.seeds, t.detections, name = r.Seeds, r.Violations, name+" beside "+strings.Join(n.Beside, " ")
+			t.without = beside + ","
+		}
+		t.detections = max(1, t.detections/neededPart)
+		t.without += n.Name
+		r, err := l.run(ctx, row.program, t)
+		switch {
+		case err != nil:
+			return err
+		case r.Violations >= t.detections:
+			return fmt.Errorf("does not need %s: found %d times in %s seeds without", name, r.Violations, group(r.Seeds))
+		}
+		row.Needs = append(row.Needs, name)
+	}
+	return nil
+}
+
+// otherCheckers stands for all checkers but the one at hand.
+const otherCheckers = "checkers"
+
+// besideOf lists what is left out beside a fault or a checker.
+func besideOf(n mutants.Need) []string {
+	if !slices.Equal(n.Beside, []string{otherCheckers}) {
+		return n.Beside
+	}
+	var others []string
+	for _, check := range sim.WithoutChecks() {
+		if name := sim.CheckPrefix + check; name != n.Name {
+			others = append(others, name)
+		}
+	}
+	return others
+}
 
 // need is what was found about one fault or checker.
 type need struct {

@@ -27,7 +27,8 @@ type mutantRow struct {
 	High       float64           `json:"rate_high"`
 	Checks     map[string]uint64 `json:"checks,omitempty"`
 	Struck     map[string]int64  `json:"marks,omitempty"`            // detections in which each mark was reached
-	Survives   []string          `json:"survives_without,omitempty"` // faults and checkers, with --needed
+	Needs      []string          `json:"needs,omitempty"`            // faults and checkers that its file names
+	Survives   []string          `json:"survives_without,omitempty"` // the same, with --needed
 	Shrunk     *shrunk           `json:"shrunk,omitempty"`
 	Failure    string            `json:"failure,omitempty"`
 
@@ -101,6 +102,9 @@ func (r *mutantRow) text(w io.Writer) {
 	rate, bounds := r.rates()
 	fmt.Fprintf(w, "%-36s %9s seeds, first %9s, %3d found, %s of 10,000 (%s): %s\n", r.Name, group(r.Seeds), r.firstSeed(),
 		r.Detections, rate, bounds, cmp.Or(r.caught(), "nothing"))
+	if len(r.Needs) > 0 {
+		fmt.Fprintf(w, "%-36s needs %s\n", "", strings.Join(r.Needs, ", "))
+	}
 	if r.Shrunk != nil {
 		fmt.Fprintf(w, "%-36s shrinks to %d events of %d\n", "", r.Shrunk.Events, r.Shrunk.Of)
 	}

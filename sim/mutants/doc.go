@@ -9,6 +9,8 @@
 //
 //	what: one sentence: what the bug does
 //	breaks: K1 K11               the properties that it breaks
+//	needs: D17.clean             optional: faults and checkers without which it is hardly found
+//	needs: K6 beside K17         the same once others, which find it too, are left out as well
 //	equivalent: the proof        only of one that no client can tell from the right code
 //	 more of the proof
 //	ops: 50                      optional: operations of each seed

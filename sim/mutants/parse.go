@@ -18,7 +18,14 @@ type Mutant struct {
 	Equivalent string   // the proof that no client can tell it from the right code; "" if it is a bug
 	Ops        int      // operations of each seed; 0: drawn
 	Profile    string   // of the seeds: disk or cold
+	Needs      []Need   // what the simulator cannot do without to find it
 	Edits      []Edit
+}
+
+// Need says that a bug is hardly found any more without a fault or a checker.
+type Need struct {
+	Name   string
+	Beside []string // others that would find it as well, and are left out too
 }
 
 // Edit replaces whole lines of one source file.
@@ -162,8 +169,13 @@ func (p *parser) value(key, value string) error {
 			return fmt.Errorf("profile: expected %s or %s, found %q", Disk, Cold, value)
 		}
 		p.m.Profile = value
+	case "needs":
+		names, beside, _ := strings.Cut(value, " beside ")
+		for _, name := range strings.Fields(names) {
+			p.m.Needs = append(p.m.Needs, Need{Name: name, Beside: strings.Fields(beside)})
+		}
 	default:
-		return fmt.Errorf("expected what, breaks, equivalent, ops or profile, found %q", key)
+		return fmt.Errorf("expected what, breaks, needs, equivalent, ops or profile, found %q", key)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 const sample = `what: two acks
  for one append
 breaks: K4 K1
+needs: D9.lie power beside D7.rot second
 ops: 50
 profile: cold
 
@@ -44,6 +45,7 @@ func TestParse(t *testing.T) {
 	}
 	want := &Mutant{
 		Name: "14-sample", What: "two acks for one append", Breaks: []string{"K4", "K1"}, Ops: 50, Profile: Cold,
+		Needs: []Need{{"D9.lie", []string{"D7.rot", "second"}}, {"power", []string{"D7.rot", "second"}}},
 		Edits: []Edit{
 			{"core/a.go", "\tx := 1\n\n\ty := 2\n", "\tx := 2\n"},
 			{"core/a.go", "\tz()\n", ""},
@@ -58,18 +60,18 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for _, x := range []struct{ old, with, want string }{
 		{"breaks: K4 K1\n", "", `x.mutant: no line "breaks:"`},
-		{"what: two", "why: two", `line 1: expected what, breaks, equivalent, ops or profile, found "why"`},
+		{"what: two", "why: two", `line 1: expected what, breaks, needs, equivalent, ops or profile, found "why"`},
 		{"what: two acks\n for one append\n", "", `no line "what:"`},
-		{"ops: 50", "ops: many", `line 4: ops: expected a number of operations, found "many"`},
-		{"profile: cold", "profile: tape", `line 5: profile: expected disk or cold, found "tape"`},
+		{"ops: 50", "ops: many", `line 5: ops: expected a number of operations, found "many"`},
+		{"profile: cold", "profile: tape", `line 6: profile: expected disk or cold, found "tape"`},
 		{"breaks: K4 K1", "K4", `line 3: expected "KEY: VALUE"`},
-		{"== core/a.go", "== sim/a.go", `line 7: "sim/a.go": expected a Go file, no test, of core, core/segment`},
+		{"== core/a.go", "== sim/a.go", `line 8: "sim/a.go": expected a Go file, no test, of core, core/segment`},
 		{"== core/a.go", "== core/a_test.go", "expected a Go file, no test"},
 		{"== core/a.go", "== core/../core/a.go", "expected a Go file, no test"},
-		{"-- new\n\tx := 2", "-- old\n\tx := 2", `line 12: "-- old" is out of place`},
-		{"-- new\n\tx := 2", "-- new\n\tx := 1\n\n\ty := 2", "line 16: old and new text are the same"},
-		{"\tz()\n", "", "line 16: the old text is empty"},
-		{"-- end\n\n==", "-- end\n\tstray\n==", `line 19: expected "== FILE" or "-- old"`},
+		{"-- new\n\tx := 2", "-- old\n\tx := 2", `line 13: "-- old" is out of place`},
+		{"-- new\n\tx := 2", "-- new\n\tx := 1\n\n\ty := 2", "line 17: old and new text are the same"},
+		{"\tz()\n", "", "line 17: the old text is empty"},
+		{"-- end\n\n==", "-- end\n\tstray\n==", `line 20: expected "== FILE" or "-- old"`},
 		{"}\n-- end\n", "}\n", `the text ends before "-- end"`},
 		{sample[strings.Index(sample, "== core"):], "", "no edit"},
 		{"z()", strings.Repeat("z", fileBytesMax), "expected at most 65536 bytes"},

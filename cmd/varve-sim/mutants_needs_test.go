@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"varve/sim"
+	"varve/sim/mutants"
+)
+
+// notProven are the faults of which no mutant of the list shows yet that it is found by them alone. The
+// others that do the same harm are behind each.
+var notProven = map[string]string{
+	"D1.garbage":              "D7.rot, D6.stale and D8.misdirect leave wrong bytes too; the file of a batch does not say which",
+	"D2.torn":                 "at sector positions what D1.sectors leaves of the last write; inside a sector only where nothing is judged",
+	"D4.zerotail":             "what D1.sectors leaves, for a run of sectors",
+	"D5.renamehalf":           "D5.dirops undoes renames, too",
+	"D6.stale":                "D1.garbage and D8.misdirect",
+	"D8.misdirect":            "D7.rot and D9.lie together",
+	"D10.writeback":           "what a power loss keeps of dirty sectors (D1.sectors)",
+	"D14.bad":                 "D14.once, at the first read",
+	"D19.torn":                "D11.short and D2.torn",
+	"crash-in-recovery-twice": "crash-in-recovery",
+}
+
+// Each fault and each checker is needed by some mutant: one that survives without it, which the gate
+// proves each time it runs.
+func TestEveryFaultAndCheckerIsNeeded(t *testing.T) {
+	root, err := mutants.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := mutants.Load(os.DirFS(root + "/" + mutants.Dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proven := map[string]bool{}
+	for _, m := range list {
+		for _, n := range m.Needs {
+			names := append(besideOf(n), n.Name)
+			if _, err := sim.ParseWithout(names); err != nil || slices.Contains(besideOf(n), n.Name) {
+				t.Errorf("%s needs %s beside %s: %v", m.Name, n.Name, strings.Join(n.Beside, " "), err)
+			}
+			proven[n.Name] = true
+		}
+	}
+	for _, n := range needList() {
+		switch why := notProven[n.Name]; {
+		case !proven[n.Name] && why == "":
+			t.Errorf("%s: no mutant needs it: write one that survives without it (sim/mutants/doc.go), or remove it", n.Name)
+		case proven[n.Name] && why != "":
+			t.Errorf("%s: a mutant needs it, and notProven lists it", n.Name)
+		}
+		delete(proven, n.Name)
+	}
+	for name := range proven {
+		t.Errorf("mutants need %s, which is no fault and no checker", name)
+	}
+}
+
+func TestProveNeeds(t *testing.T) {
+	row := func() *mutantRow { return &mutantRow{program: "01-often", Seeds: 40, Detections: 20} }
+	m := &mutants.Mutant{Needs: []mutants.Need{{Name: "power"}, {Name: "check.K1"}}}
+	c := &mutantsCommand{Seeds: 1_000_000, Detections: 20}
+	l := newStubLab()
+	r := row()
+	if err := c.proveNeeds(t.Context(), r, m, l); err != nil || !slices.Equal(r.Needs, []string{"power", "check.K1"}) {
+		t.Errorf("%v, needs %q", err, r.Needs)
+	}
+	m.Needs = []mutants.Need{{Name: "D7.rot"}}
+	if err := c.proveNeeds(t.Context(), row(), m, l); err == nil || err.Error() != "does not need D7.rot: found 20 times in 40 seeds without" {
+		t.Errorf("not needed: %v", err)
+	}
+	m.Needs = []mutants.Need{{Name: "D7.rot", Beside: []string{"power"}}}
+	if err := c.proveNeeds(t.Context(), row(), m, l); err == nil || !strings.HasPrefix(err.Error(), "is not found without power: 4 times") {
+		t.Errorf("nothing left: %v", err)
+	}
+}
