@@ -10,8 +10,8 @@ import (
 	"varve/sim/mutants"
 )
 
-// notProven are the faults of which no mutant of the list shows yet that it is found by them alone. The
-// others that do the same harm are behind each.
+// notProven are the faults of which no mutant of the list shows yet that it is found by them alone, and
+// what does the same harm.
 var notProven = map[string]string{
 	"D1.garbage":              "D7.rot, D6.stale and D8.misdirect leave wrong bytes too; the file of a batch does not say which",
 	"D2.torn":                 "at sector positions what D1.sectors leaves of the last write; inside a sector only where nothing is judged",
@@ -23,6 +23,9 @@ var notProven = map[string]string{
 	"D14.bad":                 "D14.once, at the first read",
 	"D19.torn":                "D11.short and D2.torn",
 	"crash-in-recovery-twice": "crash-in-recovery",
+	"lose":                    "a switch of seeds with a bucket, whose mutants are few",
+	"outage":                  "the same",
+	"move":                    "the same",
 }
 
 // Each fault and each checker is needed by some mutant: one that survives without it, which the gate
