@@ -25,6 +25,7 @@ type coldState struct {
 	after   upload           // wanted: starts in the swap that records the end of pending
 	orphans bool             // m has started entries that are not the pending upload's
 	delete  bool             // m may have objects to delete
+	dead    int              // attempts in m that were given up and are not deleted yet
 	quiet   quiet            // since when there is nothing to export
 	retryAt [LaneCount]Time  // Mono; after a failure of the bucket, by lane
 	fails   [LaneCount]int   // failures in a row, by lane
@@ -73,7 +74,7 @@ func (c *coldState) forget() {
 	c.tag, c.attempt, c.exported = "", 0, 0
 	c.list.reset()
 	c.doubt, c.pending, c.after = false, upload{}, upload{}
-	c.orphans, c.delete, c.quiet = false, false, quiet{}
+	c.orphans, c.delete, c.dead, c.quiet = false, false, 0, quiet{}
 	c.retryAt, c.fails, c.failure = [LaneCount]Time{}, [LaneCount]int{}, [LaneCount]error{}
 }
 
@@ -104,8 +105,12 @@ func (l *Log) adopt(m *manifest.Manifest, tag string, wall Time) {
 	c.tag = tag
 	c.sequence = max(c.sequence, c.m.Sequence)
 	c.orphans, c.delete, c.quiet.valid = false, true, false
+	c.dead = 0
 	for i := range c.m.Segments {
 		s := &c.m.Segments[i]
+		if s.State == manifest.Dead {
+			c.dead++
+		}
 		c.attempt = max(c.attempt, s.Attempt)
 		c.orphans = c.orphans || s.State == manifest.Started && !c.isPending(s.Attempt)
 	}
@@ -217,6 +222,9 @@ func (l *Log) startWanted() Offset { return min(l.keep.want, l.frontier, l.commi
 // wantUpload chooses what is exported next: the first sealed span that is proven, committed and not
 // in an object yet. While a swap records the end of an upload it takes the start of the next one along.
 func (c *coldState) wantUpload(l *Log) {
+	if c.dead >= deadMax { // failed attempts are deleted first: a manifest has an end
+		return
+	}
 	to, from := &c.pending, c.exported
 	switch c.pending.state {
 	case uploadNone:
@@ -328,6 +336,9 @@ func (l *Log) nextDelete() Effect {
 	}
 	return d
 }
+
+// deadMax bounds the attempts that were given up and wait to be deleted.
+const deadMax = 4 * deleteMax
 
 // deleteMax bounds the objects that one Delete takes.
 const deleteMax = 16

@@ -37,6 +37,10 @@ type coldWorld struct {
 	keys    []string
 	kept    core.Offset // what the objects held then
 	exposed bool        // the disk was lost since the last open
+
+	finished []manifest.Segment // scratch of list
+	key      []byte             // scratch
+	swaps    int                // manifests written
 }
 
 func (c *coldWorld) init(w *World) {
@@ -53,7 +57,7 @@ func (c *coldWorld) reset(w *World) {
 	w.lanes = core.LaneCount
 	c.bucket.Reset(fakebucket.Params{Seed: sub(w.h.Seed, 6), PartBytesMin: partBytesMin})
 	c.bucket.SetFaults(w.h.Bucket)
-	c.exposed = false
+	c.exposed, c.swaps = false, 0
 }
 
 // begin starts a life of the process.

@@ -238,6 +238,7 @@ func (w *World) execute(f *flight) {
 	before, failed := w.fs.Calls(), w.disk.Counts().Failed
 	if e.Lane() >= core.Uploads {
 		f.done, f.err = w.cold.store.Step(e)
+		w.bucketCalled(e)
 	} else {
 		f.done, f.err = w.store.Step(e)
 	}
@@ -280,6 +281,8 @@ func (w *World) execute(f *flight) {
 			w.supers(e, false)
 		case *core.Create:
 			w.process.bytes = int64(e.Header.SectorBytes)
+		case *core.Remove:
+			w.proven()
 		case *core.Rollback:
 			w.process.bytes = e.Bytes
 		}

@@ -219,6 +219,8 @@ func (w *World) readError(r *reader, err error) {
 		next = core.Position{Offset: w.log.Committed()}
 	default:
 		w.fail("K15", "a cursor ended in an error of no kind: "+err.Error())
+		r.begun = false
+		return
 	}
 	if w.Trace != nil {
 		w.say(trackReader(r.id), Failed, "reader %d: %v", r.id, err)
