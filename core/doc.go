@@ -29,6 +29,7 @@
 //   - boot.go: an open, step by step; plan.go, reconcile.go: what recovery decides
 //   - super.go, hot.go: superblock saves, zero-filling, removals
 //   - retention.go: how Start moves; producers.go: repeated batches
+//   - cold.go, pages.go, merge.go: the cold tier while the log runs, its catalogue, and an open that merges it
 //   - view.go, cursor.go: reading
 //
 // # Invariants
@@ -46,6 +47,8 @@
 //     lies above the evidence.
 //   - The placement counter never repeats in a life; segment ids and superblock sequences never
 //     repeat at all.
+//   - With a cold tier: files go only below the contiguous end of finished entries of a won manifest; Start
+//     moves there first; every upload has a key, and every swap a sequence, that was never used before.
 //   - Start, HotStart and lineage are in both superblock slots before anyone sees them, and before
 //     any file that they give up is removed.
 package core
