@@ -256,6 +256,7 @@ type LoadPage struct {
 	answer
 	Base    Offset
 	Number  uint64
+	Size    int64 // of its text, as the manifest says
 	Missing bool
 	Bytes   []byte
 }

@@ -251,7 +251,7 @@ func (c *catalogue) dropped(n *manifest.Manifest) {
 func (l *Log) nextPage() Effect {
 	c := &l.cold
 	p := &c.next.Pages[l.boot.at]
-	c.list.load = LoadPage{Base: p.Base, Number: p.Number, Bytes: c.list.load.Bytes[:0]}
+	c.list.load = LoadPage{Base: p.Base, Number: p.Number, Size: p.Bytes, Bytes: c.list.load.Bytes[:0]}
 	return &c.list.load
 }
 

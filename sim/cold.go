@@ -15,7 +15,7 @@ const coldPrefix = "log/"
 
 // options are small, so that objects are written and read in several calls.
 func (c *coldWorld) options(w *World) cold.Options {
-	o := cold.Options{PartBytes: 1 << 20, ReadAheadBytes: 4096}
+	o := cold.Options{PartBytes: 1 << 20, ReadAheadBytes: 4096, ManifestBytes: 4096}
 	if sub(w.h.Seed, 7)&1 == 0 {
 		o.PartBytes = partBytesMin
 	}

@@ -17,12 +17,13 @@ import (
 type Options struct {
 	PartBytes      int           // an object larger than this is uploaded in parts of this size
 	ReadAheadBytes int           // most that one sequential reader asks for at once, and keeps
+	ManifestBytes  int           // what the first read of a manifest asks for: one that is longer is read twice
 	Timeout        time.Duration // of one call of the bucket; 0: none
 }
 
 // DefaultOptions returns the defaults.
 func DefaultOptions() Options {
-	return Options{PartBytes: 8 << 20, ReadAheadBytes: 4 << 20, Timeout: 30 * time.Second}
+	return Options{PartBytes: 8 << 20, ReadAheadBytes: 4 << 20, ManifestBytes: 1 << 20, Timeout: 30 * time.Second}
 }
 
 // Store carries out effects on the objects of one log, which are under one prefix of a bucket. The
@@ -118,18 +119,18 @@ func (s *Store) objectKey(o *core.Object) string {
 }
 
 func (s *Store) loadManifest(r *core.Result, e *core.LoadManifest) (err error) {
-	e.Bytes, e.Tag, e.Missing, err = s.whole(r, s.manifestKey(), e.Bytes)
+	e.Bytes, e.Tag, e.Missing, err = s.whole(r, s.manifestKey(), e.Bytes, s.options.ManifestBytes)
 	return err
 }
 
-// whole reads an object into the memory of buf. It may be replaced while we read: what one call returns
+// whole reads an object, which has about so many bytes, into the memory of buf. It may be replaced while we read: what one call returns
 // is one version, so a longer one is asked for again from its start.
-func (s *Store) whole(r *core.Result, key string, buf []byte) (text []byte, tag string, missing bool, err error) {
+func (s *Store) whole(r *core.Result, key string, buf []byte, size int) (text []byte, tag string, missing bool, err error) {
 	ctx, cancel := s.call()
 	defer cancel()
 	buf = buf[:cap(buf)]
-	if len(buf) < manifestFirst {
-		buf = make([]byte, manifestFirst)
+	if len(buf) < size {
+		buf = make([]byte, size)
 	}
 	for {
 		n, o, err := s.bucket.Get(ctx, key, 0, buf)
@@ -146,12 +147,15 @@ func (s *Store) whole(r *core.Result, key string, buf []byte) (text []byte, tag 
 		case int64(n) != o.Bytes:
 			return buf[:0], "", false, failed(r, core.StepRead, fmt.Errorf("cold: %s: %d bytes of %d were read", key, n, o.Bytes))
 		}
+		if len(buf) > bufferKept && n < len(buf)/2 {
+			return append([]byte(nil), buf[:n]...), o.Tag, false, nil
+		}
 		return buf[:n], o.Tag, false, nil
 	}
 }
 
-// manifestFirst is what the first read of a manifest or a page asks for.
-const manifestFirst = 4096
+// bufferKept bounds the memory that a manifest leaves behind which is far shorter than what was asked for.
+const bufferKept = 64 << 10
 
 func (s *Store) swapManifest(r *core.Result, e *core.SwapManifest) error {
 	ctx, cancel := s.call()
@@ -187,7 +191,7 @@ func (s *Store) pageKey(base core.Offset, number uint64) string {
 }
 
 func (s *Store) loadPage(r *core.Result, e *core.LoadPage) (err error) {
-	e.Bytes, _, e.Missing, err = s.whole(r, s.pageKey(e.Base, e.Number), e.Bytes)
+	e.Bytes, _, e.Missing, err = s.whole(r, s.pageKey(e.Base, e.Number), e.Bytes, int(e.Size))
 	return err
 }
 
