@@ -38,6 +38,8 @@ type Log struct {
 	view      atomic.Pointer[core.View]
 	shut      atomic.Bool // Close has begun: readers end
 
+	reads [core.TierCount]atomic.Int64 // bytes that readers got, by tier
+
 	gathering atomic.Int32 // batches that joined since the last cut
 	expected  atomic.Int32 // batches that waited when the last commit ended: in it, and for the next
 
@@ -342,6 +344,7 @@ type Stats struct {
 	Epoch                           uint64
 	Phase                           string
 	Recovery                        time.Duration
+	ReadBytes                       [core.TierCount]int64 // that readers got from each tier
 }
 
 // Stats returns counters and gauges.
@@ -354,5 +357,8 @@ func (l *Log) Stats() Stats {
 		Epoch: uint64(l.core.Epoch()), Phase: l.phase.String(),
 	}
 	s.Recovery = time.Duration(s.RecoveredAt)
+	for i := range l.reads {
+		s.ReadBytes[i] = l.reads[i].Load()
+	}
 	return s
 }

@@ -276,7 +276,9 @@ func (l *Log) fetch(f *core.Fetch, h *disk.Handle) error {
 		}
 		l.mu.Unlock()
 	}
-	return l.store.Fetch(f, h)
+	err := l.store.Fetch(f, h)
+	l.reads[f.Extent.Tier].Add(int64(len(f.Buf)))
+	return err
 }
 
 func (l *Log) startAt(x *core.Extent, log segment.LogID, t int64, h *disk.Handle) int64 {

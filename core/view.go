@@ -12,6 +12,7 @@ type Tier uint8
 const (
 	TierHot  Tier = iota // local disk
 	TierCold             // object store
+	TierCount
 )
 
 // String returns the tier's name.
