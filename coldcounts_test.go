@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"varve/core"
 	"varve/core/manifest"
 	"varve/core/segment"
 	"varve/tiers"
@@ -165,7 +166,7 @@ func TestCallsOfExport(t *testing.T) {
 	wantCalls(t, "a close", c, map[string]int{})
 
 	l = openOver(t, dir, c, Options{})
-	wantCalls(t, "an open", c, map[string]int{"get manifest.json": 1, "put manifest.json": 1})
+	wantCalls(t, "an open with 23 objects off the disk", c, map[string]int{"get manifest.json": 1, "get segments": 23, "put manifest.json": 1})
 	readAll(t, l, 0, n)
 	wantCalls(t, "a read of 23 objects", c, map[string]int{"get segments": 23})
 	appendValues(t, l, n, n+3)
@@ -176,7 +177,7 @@ func TestCallsOfExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = openOver(t, dir, c, Options{})
-	wantCalls(t, "a rebuild", c, map[string]int{"get manifest.json": 1, "put manifest.json": 1})
+	wantCalls(t, "a rebuild", c, map[string]int{"get manifest.json": 1, "get segments": 23, "put manifest.json": 1})
 	readAll(t, l, 0, n)
 	closeLog(t, l)
 }
@@ -249,8 +250,8 @@ func theManifest(t *testing.T, b tiers.Bucket) (m manifest.Manifest, size int) {
 	return m, n
 }
 
-// TestCallsOfTenThousandSegments: a log of 10,000 segments in the bucket. An open reads the manifest and
-// its pages once, a look-up by offset or by time reads one footer and one piece of one object.
+// TestCallsOfTenThousandSegments: a log of 10,000 segments in the bucket. An open reads the manifest,
+// its pages and the footers of the newest objects once, a look-up by offset or by time reads one footer and one piece of one object.
 func TestCallsOfTenThousandSegments(t *testing.T) {
 	const before, after, real = 5000, 4990, 10
 	c := countCalls(t)
@@ -286,7 +287,7 @@ func TestCallsOfTenThousandSegments(t *testing.T) {
 	c.take()
 
 	l = openOver(t, filepath.Join(work, "2"), c, Options{})
-	wantCalls(t, "open", c, map[string]int{"get manifest.json": 1, "get pages": len(m.Pages), "put manifest.json": 1})
+	wantCalls(t, "open", c, map[string]int{"get manifest.json": 1, "get pages": len(m.Pages), "get segments": core.DefaultConfig().ColdScanObjects, "put manifest.json": 1})
 	if n := len(l.view.Load().Extents); n != before+real+after {
 		t.Fatalf("%d extents", n)
 	}
