@@ -26,6 +26,7 @@ type coldState struct {
 	orphans bool             // m has started entries that are not the pending upload's
 	delete  bool             // m may have objects to delete
 	dead    int              // attempts in m that were given up and are not deleted yet
+	blocked segment.ID       // the upload of this segment met damage
 	quiet   quiet            // since when there is nothing to export
 	retryAt [LaneCount]Time  // Mono; after a failure of the bucket, by lane
 	fails   [LaneCount]int   // failures in a row, by lane
@@ -74,7 +75,7 @@ func (c *coldState) forget() {
 	c.tag, c.attempt, c.exported = "", 0, 0
 	c.list.reset()
 	c.doubt, c.pending, c.after = false, upload{}, upload{}
-	c.orphans, c.delete, c.dead, c.quiet = false, false, 0, quiet{}
+	c.orphans, c.delete, c.dead, c.quiet, c.blocked = false, false, 0, quiet{}, 0
 	c.retryAt, c.fails, c.failure = [LaneCount]Time{}, [LaneCount]int{}, [LaneCount]error{}
 }
 
@@ -278,7 +279,7 @@ func (l *Log) nextExport(from Offset) *Extent {
 		case x.End == EndNone:
 		case x.End > limit:
 			c.quiet.limit = x.End
-		case x.Damage != segment.BreakNone && !x.Lost:
+		case x.Damage != segment.BreakNone && !x.Lost || x.Segment == c.blocked:
 			l.mark(MarkExportBlocked)
 		default:
 			c.quiet.valid = false
@@ -520,6 +521,7 @@ func (l *Log) onUpload(now Now, e *Upload, err error) {
 		if e.Failed == StepCheck {
 			l.mark(MarkExportBlocked)
 			l.stats.Corruptions++
+			c.blocked = p.entry.ID
 		}
 		return
 	}

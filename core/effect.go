@@ -162,6 +162,7 @@ type Replace struct {
 	answer
 	Header            segment.Header // kind Replacement; its ID names the new file
 	Source            FileEntry
+	Object            Extent // of the cold tier, where that is the source: Tier says so
 	SourceEpoch       Epoch  // epoch that the batches must have
 	Frontier          Offset // evidence written into the new placement headers
 	IndexSpacingBytes int64

@@ -12,6 +12,7 @@ type hotState struct {
 	quarantines []FileEntry // to move aside
 	removing    int         // of removals, in flight
 	removeAt    Time        // Mono; after a failed removal
+	heals       []Span      // to copy back from the cold tier
 	indexes     []FileEntry // served files without an index
 	rate        rate
 	closeSave   bool // the save in flight is the last one of a clean close
@@ -20,6 +21,7 @@ type hotState struct {
 	remove  Remove
 	aside   Quarantine
 	index   SaveIndex
+	heal    Replace
 	space   Space
 }
 
@@ -40,7 +42,7 @@ func (h *hotState) reset() {
 	h.lowSpace, h.spaceAt = false, 0
 	h.removals, h.removing, h.removeAt = h.removals[:0], 0, 0
 	h.names, h.quarantines = h.names[:0], h.quarantines[:0]
-	h.indexes = h.indexes[:0]
+	h.indexes, h.heals = h.indexes[:0], h.heals[:0]
 	h.rate, h.closeSave = rate{}, false
 }
 
@@ -83,6 +85,9 @@ func (l *Log) nextHot(now Now) Effect {
 		return e
 	}
 	if e := l.nextIndex(); e != nil {
+		return e
+	}
+	if e := l.nextHeal(now); e != nil {
 		return e
 	}
 	if h := &l.hot; h.lowSpace && now.Mono >= h.spaceAt && l.phase == Ready {
@@ -252,6 +257,8 @@ func (l *Log) onHot(now Now, e Effect, err error) {
 			l.mark(MarkSidecarSaved)
 			l.useSidecar(e)
 		}
+	case *Replace:
+		l.onHeal(now, e, err)
 	case *Space:
 	default:
 		check(false, "an effect of the Hot lane")

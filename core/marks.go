@@ -113,6 +113,8 @@ const (
 	MarkPage                          // a page of the manifest was written
 	MarkPageFailed                    // and nobody knows whether it is there
 	MarkHealed                        // damage was healed: the cold tier serves what a file held
+	MarkHealedOnDisk                  // and was copied back to the disk
+	MarkHealFailed                    // or could not be
 	MarkCount
 )
 

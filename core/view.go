@@ -164,8 +164,8 @@ func coldExtent(s *manifest.Segment) Extent {
 	return x
 }
 
-// healFromCold serves what a damaged file held from the cold tier, if that holds all of it. The file
-// is kept as one that serves nothing.
+// healFromCold serves what a damaged file held from the cold tier, if that holds all of it, and plans a
+// copy on disk. The file is kept as one that serves nothing.
 func (l *Log) healFromCold(id segment.ID, at Offset) {
 	for i := range l.extents {
 		x := &l.extents[i]
@@ -181,6 +181,7 @@ func (l *Log) healFromCold(id segment.ID, at Offset) {
 		}
 		l.mark(MarkHealed)
 		f := l.fileOf(x.Segment)
+		l.hot.heals = append(l.hot.heals, Span{Epoch: x.Epoch, First: x.First, End: x.End})
 		l.extents = append(l.extents[:i], l.extents[i+1:]...)
 		if f != nil && !l.serves(f) {
 			f.void = true
@@ -188,4 +189,67 @@ func (l *Log) healFromCold(id segment.ID, at Offset) {
 		l.viewVersion++
 		return
 	}
+}
+
+// nextHeal copies back from the cold tier what a damaged file held, object by object, into a file that
+// wins within its span from then on.
+func (l *Log) nextHeal(now Now) Effect {
+	h := &l.hot
+	if len(h.heals) == 0 || l.dirBusy() || l.phase != Ready || h.lowSpace || l.tail.nextN == segment.EpochMax {
+		return nil
+	}
+	x := &h.heals[0]
+	var s *manifest.Segment
+	for x.First < x.End && s == nil { // what went meanwhile needs no copy
+		if s = covering(&l.cold.list.whole, x.First); s == nil || x.End <= max(l.start, l.hotStart) {
+			x.First, s = x.End, nil
+		}
+	}
+	if s == nil {
+		h.heals = append(h.heals[:0], h.heals[1:]...)
+		return nil
+	}
+	h.heal = Replace{
+		Header: segment.Header{
+			Kind: segment.Replacement, Sync: l.cfg.Sync, SectorBytes: l.super.state.SectorBytes, LogID: l.id,
+			ID: segment.MakeID(l.epoch, l.tail.nextN), Epoch: x.Epoch, Base: x.First, End: min(x.End, s.End),
+			Created: now.Wall, Nonce: l.cfg.Nonce,
+		},
+		Object: coldExtent(s), SourceEpoch: x.Epoch, Frontier: x.First, IndexSpacingBytes: l.cfg.IndexSpacingBytes,
+	}
+	l.tail.nextN++
+	return &h.heal
+}
+
+// onHeal puts a copy that was made into its place. One that could not be made is done without: the cold
+// tier goes on serving.
+func (l *Log) onHeal(now Now, e *Replace, err error) {
+	h := &l.hot
+	x := &h.heals[0]
+	if err != nil {
+		l.mark(MarkHealFailed)
+		h.heals = append(h.heals[:0], h.heals[1:]...)
+		return
+	}
+	first, end := e.Header.Base, e.Header.End
+	x.First = end
+	entry := FileEntry{ID: e.Header.ID, Base: first, Bytes: e.Bytes}
+	l.files = append(l.files, file{entry: entry, end: end, ageFrom: now.Wall})
+	if end <= max(l.start, l.hotStart) { // trimmed or evicted meanwhile
+		l.dropFiles()
+		return
+	}
+	l.mark(MarkHealedOnDisk)
+	sector := int64(e.Header.SectorBytes)
+	at := 0
+	for at < len(l.extents) && l.extents[at].First < first {
+		at++
+	}
+	l.extents = append(l.extents, Extent{})
+	copy(l.extents[at+1:], l.extents[at:])
+	l.extents[at] = Extent{
+		First: first, End: end, Segment: entry.ID, Base: first, Epoch: e.Header.Epoch, Bytes: e.Bytes,
+		DataPos: sector, Sector: sector, Index: IndexFooter, MinTime: e.Object.MinTime, MaxTime: e.Object.MaxTime,
+	}
+	l.viewVersion++
 }

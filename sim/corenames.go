@@ -115,6 +115,8 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkObjectUnread:      "object-unread",
 	core.MarkPage:              "page",
 	core.MarkPageFailed:        "page-failed",
+	core.MarkHealedOnDisk:      "healed-on-disk",
+	core.MarkHealFailed:        "heal-failed",
 	core.MarkHealed:            "healed",
 }
 

@@ -106,7 +106,7 @@ func Parse(text []byte) (*Schedule, error) {
 	for i := range p.s.Header.Config {
 		p.s.Header.Config[i].ColdMaxUploadAge = core.Unlimited
 		p.s.Header.Config[i].ColdPageSegments = manifest.SegmentsMax
-		p.s.Header.Config[i].ColdScanObjects = 1 << 20
+		p.s.Header.Config[i].ColdScanObjects = core.DefaultConfig().ColdScanObjects
 	}
 	if !strings.HasPrefix(string(text), "varve schedule 1\n") {
 		first, _, _ := strings.Cut(string(text[:min(len(text), 80)]), "\n")

@@ -18,7 +18,7 @@ func (s *Store) replace(r *core.Result, e *core.Replace) (done bool, err error) 
 	if r.Stage > 0 {
 		return s.finishTmp(r, name, r.Stage)
 	}
-	f, err := s.openScan(r, &e.Source, e.Header.LogID, int(e.Header.SectorBytes))
+	f, err := s.openSource(r, e)
 	if err != nil {
 		return false, err
 	}
@@ -29,6 +29,18 @@ func (s *Store) replace(r *core.Result, e *core.Replace) (done bool, err error) 
 	}
 	_ = f.file.Close()
 	return false, err
+}
+
+// openSource opens what a replacement is copied from.
+func (s *Store) openSource(r *core.Result, e *core.Replace) (scanned, error) {
+	x := &e.Object
+	if x.Tier != core.TierCold {
+		return s.openScan(r, &e.Source, e.Header.LogID, int(e.Header.SectorBytes))
+	}
+	file := s.objects.OpenObject(x)
+	return scanned{file: file, sf: segment.ScanFile{
+		Source: file, Bytes: x.Bytes, ID: x.Segment, Base: x.Base, LogID: e.Header.LogID, SectorBytes: int(x.Sector),
+	}}, nil
 }
 
 // copySpan writes the whole replacement into the tmp file.
