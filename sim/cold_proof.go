@@ -40,7 +40,7 @@ func (w *World) proven() {
 		if x.First > next {
 			break
 		}
-		next = x.End
+		next = max(next, x.End) // extents wholly below Start may lead
 		if x.Tier != core.TierCold || x.Damage != segment.BreakNone {
 			continue
 		}
