@@ -63,10 +63,12 @@ func (l *Log) observeSpace(now Now, e Effect) {
 	switch {
 	case r.Failed != StepNone && r.NoSpace && !optional:
 		h.lowSpace, h.spaceAt = true, now.Mono+spacePoll
+		l.relieve(r.FreeBytes)
 	case r.FreeBytes >= 0 && r.FreeBytes < l.cfg.MinFreeBytes:
 		if !h.lowSpace {
 			h.lowSpace, h.spaceAt = true, now.Mono+spacePoll
 		}
+		l.relieve(r.FreeBytes)
 	case r.FreeBytes >= 0 && h.lowSpace:
 		l.mark(MarkSpaceBack)
 		h.lowSpace = false

@@ -106,6 +106,7 @@ const (
 	MarkExported                      // a segment is in the cold tier
 	MarkObjectDeleted                 // objects were deleted
 	MarkEvicted                       // files left the disk because the cold tier holds them
+	MarkRelieved                      // before their time, because space was short
 	MarkOffload                       // on request
 	MarkRetentionCold                 // total retention moved Start in the cold tier
 	MarkObjectScanned                 // an open read the footer of an object

@@ -96,6 +96,28 @@ func (l *Log) hotTarget() Offset {
 	return to
 }
 
+// relieve lets files go before their time while space is short, the oldest first, if the cold tier
+// holds them: as many as make room for a segment above what is to stay free.
+func (l *Log) relieve(free int64) {
+	if !l.cfg.Cold || l.phase != Ready {
+		return
+	}
+	need, limit := l.cfg.MinFreeBytes+l.cfg.SegmentBytes-max(free, 0), min(l.cold.exported, l.committed)
+	for i := range l.extents {
+		x := &l.extents[i]
+		if need <= 0 || x.End > limit {
+			return
+		}
+		if f := l.fileOf(x.Segment); f != nil && l.extentEnd(f.entry) == x.End {
+			need -= f.entry.Bytes
+		}
+		if x.End > l.keep.hot {
+			l.mark(MarkRelieved)
+			l.keep.hot = x.End
+		}
+	}
+}
+
 // hotStartAt returns the first offset kept on disk when Start is at an offset: files go whole.
 func (l *Log) hotStartAt(start Offset) Offset {
 	if l.cfg.Cold {

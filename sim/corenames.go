@@ -109,6 +109,7 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkExported:          "exported",
 	core.MarkObjectDeleted:     "object-deleted",
 	core.MarkEvicted:           "evicted",
+	core.MarkRelieved:          "relieved",
 	core.MarkOffload:           "offload",
 	core.MarkRetentionCold:     "retention-cold",
 	core.MarkObjectScanned:     "object-scanned",
