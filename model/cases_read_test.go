@@ -103,6 +103,24 @@ var readCases = []checkCase{
 		r.RetentionRuns(r.now(), pick[Time](wrong, 0, 100), Retention{Bytes: Unlimited, Age: 50}, segs)
 		r.StartMoved(r.now(), 1, segs)
 	}},
+	{"the limits of the disk let too much go", K14, OnCommit, func(r *run, wrong bool) {
+		segs := r.segments()
+		r.HotStartFound(r.now(), 0)
+		r.EvictionRuns(r.now(), 100, Retention{Bytes: 20, Age: Unlimited}, segs)
+		r.HotStartMoved(r.now(), pick[Offset](wrong, 2, 1), segs)
+	}},
+	{"the limits of the disk let too little go", K14, OnCommit, func(r *run, wrong bool) {
+		segs := r.segments()
+		keep := Retention{Bytes: Unlimited, Age: 50}
+		r.EvictionRuns(r.now(), 100, keep, segs)
+		r.EvictionDone(r.now(), 100, keep, segs, pick[Offset](wrong, 0, 2))
+	}},
+	{"an offload takes more than it was asked for", K14, OnCommit, func(r *run, wrong bool) {
+		segs := r.segments()
+		r.HotStartFound(r.now(), 0)
+		r.OffloadCalled(r.now(), 1)
+		r.HotStartMoved(r.now(), pick[Offset](wrong, 2, 1), segs)
+	}},
 	{"Start goes back at once", K14, OnCommit, func(r *run, wrong bool) {
 		r.add()
 		r.add()

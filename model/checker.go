@@ -101,6 +101,7 @@ type Checker struct {
 	startStamp Stamp  // of the last move
 	trimTo     Offset // greatest trim asked for
 	retainTo   Offset // greatest Start that retention ever allowed
+	evictTo    Offset // greatest HotStart that offloads and the limits of the disk allowed in this life
 
 	auditNext Offset
 	auditing  bool

@@ -32,6 +32,53 @@ func (c *Checker) RetentionDone(now Time, wall Time, r Retention, segments []Seg
 	}
 }
 
+// Opened and moved within a life, what is kept on disk begins at HotStart; other tiers hold the rest.
+
+// HotStartFound says where what is on disk begins when a life does.
+func (c *Checker) HotStartFound(now Time, hot Offset) {
+	if c.event(now) {
+		c.evictTo = hot
+	}
+}
+
+// OffloadCalled says that a client asks for everything below an offset to leave the disk.
+func (c *Checker) OffloadCalled(now Time, before Offset) {
+	if c.event(now) {
+		c.evictTo = max(c.evictTo, before)
+	}
+}
+
+// EvictionRuns says that the log may apply the limits of the disk now, to the segments on it. What the
+// policy allows once stays allowed for this life.
+func (c *Checker) EvictionRuns(now Time, wall Time, r Retention, segments []SegmentSpan) {
+	if c.event(now) {
+		c.evictTo = max(c.evictTo, retained(wall, r, segments, false))
+	}
+}
+
+// EvictionDone says that the log has had the time to let go what the limits of the disk say.
+func (c *Checker) EvictionDone(now Time, wall Time, r Retention, segments []SegmentSpan, hot Offset) {
+	if !c.event(now) {
+		return
+	}
+	if want := retained(wall, r, segments, true); hot < want {
+		c.fail(K14, "the disk keeps what its limits let go", 0, hot, want, hot)
+	}
+}
+
+// HotStartMoved says where what is on disk begins now. Segments are those that were on it before.
+func (c *Checker) HotStartMoved(now Time, hot Offset, segments []SegmentSpan) {
+	if !c.event(now) {
+		return
+	}
+	allowed := max(c.evictTo, c.start)
+	for i := range segments {
+		if s := &segments[i]; s.End > allowed && s.First < hot {
+			c.fail(K14, "records left the disk beyond what offloads and its limits ask for", 0, s.First, allowed, hot)
+		}
+	}
+}
+
 // StartMoved says that Start has moved, as clients see it. Segments, if not nil, are those before
 // the move: beyond what was trimmed, only whole ones go.
 func (c *Checker) StartMoved(now Time, start Offset, segments []SegmentSpan) {

@@ -159,7 +159,9 @@ func (w *World) offload(e *Event) {
 		return
 	}
 	start, committed := w.log.Start(), w.log.Committed()
-	_ = w.log.Offload(w.clock.now(), start+(committed-start)*e.A/1000)
+	before := start + (committed-start)*e.A/1000
+	w.check.OffloadCalled(w.clock.mono, before)
+	_ = w.log.Offload(w.clock.now(), before)
 }
 
 // hurtBucket switches the random faults of the bucket.

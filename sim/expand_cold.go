@@ -74,14 +74,17 @@ func (x *expander) coldHeader() {
 	h.Refusals[fakebucket.OpGet] /= 4
 }
 
-// coldConfig draws the cold tier of a configuration. Total retention stays off: in these seeds Start
-// moves by trims.
+// coldConfig draws the cold tier of a configuration.
 func (x *expander) coldConfig(c *core.Config) {
 	c.Cold, c.Create = true, true
 	c.ColdMaxUploadAge = x.pick(core.Unlimited, 5*millisecond, 50*millisecond)
 	c.ColdScanObjects = 1 << 20 // all, so that it is known what a log remembers
 	c.ColdPageSegments = int(x.pick(manifest.SegmentsMax, 1, 2, 4))
 	c.RetentionBytes, c.RetentionAge = core.Unlimited, core.Unlimited
+	if x.percent(20) {
+		c.RetentionBytes = x.pick(core.Unlimited, 1, 4096, 16384)
+		c.RetentionAge = x.pick(core.Unlimited, 20*millisecond, 200*millisecond)
+	}
 	c.LocalRetentionBytes = x.pick(core.Unlimited, 1, 4096, 16384)
 	c.LocalRetentionAge = x.pick(core.Unlimited, core.Unlimited, 20*millisecond)
 }

@@ -34,6 +34,8 @@ type process struct {
 
 	written   core.Offset // records whose write into the active segment succeeded
 	start     core.Offset
+	hot       core.Offset // HotStart
+	hotView   uint64      // of the view in which that was looked at
 	trim      core.Offset // greatest trim that waits
 	recovered core.Offset
 	bytes     int64     // of the active segment
@@ -250,6 +252,8 @@ func (w *World) opened() {
 		w.audit()
 	}
 	w.refreshView()
+	p.hot, w.onDisk = l.HotStart(), w.onDisk[:0]
+	w.check.HotStartFound(w.clock.mono, p.hot)
 	if p.lives > 0 {
 		w.queue.push(entry{at: w.clock.mono, kind: wakeBrief, life: p.life})
 	}

@@ -121,9 +121,9 @@ func (e *markEntry) due(cold bool) bool {
 }
 
 // diskOnly are the marks of what schedules with a cold tier leave out: hundreds of lives, a superblock
-// that went back, total retention.
+// that went back.
 var diskOnly = map[string]bool{
-	"core super-grown": true, "core epoch-ahead": true, "sim retained": true, // never
+	"core super-grown": true, "core epoch-ahead": true, // never
 	"core replan": true, "core refused-checksum": true, // hardly ever
 }
 
@@ -199,5 +199,4 @@ var Unreachable = map[string]string{
 	"core accept-loss":      "what an operator says; core tests",
 	"core fenced":           "there is one owner; core tests have two",
 	"core export-lost":      "varve log repair, a command of the operator; core tests",
-	"core retention-cold":   "total retention is off in these schedules; core tests",
 }

@@ -24,6 +24,14 @@ func retentionOf(c *core.Config) model.Retention {
 	}
 }
 
+// localOf returns the limits of the disk, where another tier holds what leaves it.
+func localOf(c *core.Config) model.Retention {
+	if !c.Cold {
+		return noRetention
+	}
+	return model.Retention{Bytes: c.LocalRetentionBytes, Age: c.LocalRetentionAge}
+}
+
 // appended notes when the records of a ticket were appended.
 func (w *World) appended(t core.Ticket, now core.Now) {
 	w.walls = w.walls[:min(int64(len(w.walls)), t.First)]
@@ -49,35 +57,59 @@ func (w *World) firstSeen(end core.Offset, newest core.Time) core.Time {
 	return newest
 }
 
-// segments lists the segments of the view as retention counts them: a file's bytes count where it
-// ends.
+// segments lists the segments of the log as retention counts them: objects, and behind them files.
 func (w *World) segments() []model.SegmentSpan {
 	w.spans = w.spans[:0]
+	from := core.Offset(-1)
+	if w.h.Cold() {
+		from = w.log.Exported()
+		w.coldView.Extents = w.log.ColdExtents(w.coldView.Extents[:0])
+		for i := range w.coldView.Extents {
+			x := &w.coldView.Extents[i]
+			s := model.SegmentSpan{First: x.First, End: x.End, Bytes: x.Bytes}
+			w.age(&s)
+			w.spans = append(w.spans, s)
+		}
+	}
+	w.spans = w.filesOf(w.spans, from)
+	return w.spans
+}
+
+// age notes of which time a segment is.
+func (w *World) age(s *model.SegmentSpan) {
+	s.Newest = w.clock.now().Wall
+	if s.End > 0 && s.End <= int64(len(w.walls)) {
+		s.Newest = w.walls[s.End-1]
+	}
+	s.Seen = w.firstSeen(s.End, s.Newest)
+}
+
+// filesOf lists the files of the view that end behind an offset: a file's bytes count where it ends.
+func (w *World) filesOf(spans []model.SegmentSpan, from core.Offset) []model.SegmentSpan {
 	xs := w.view.Extents
 	for i := range xs {
 		x := &xs[i]
-		s := model.SegmentSpan{First: x.First, End: x.End, Bytes: x.Bytes}
+		if x.Tier != core.TierHot || x.End <= from {
+			continue
+		}
+		s := model.SegmentSpan{First: max(x.First, from), End: x.End, Bytes: x.Bytes}
 		if x.End == core.EndNone {
 			s.Active, s.End, s.Bytes = true, w.log.End(), w.process.bytes
 		}
 		for j := i + 1; j < len(xs); j++ {
-			if xs[j].Segment == x.Segment {
+			if xs[j].Segment == x.Segment && xs[j].Tier == core.TierHot {
 				s.Bytes, s.File = 0, x.Bytes
 			}
 		}
-		s.Newest = w.clock.now().Wall
-		if s.End > 0 && s.End <= int64(len(w.walls)) {
-			s.Newest = w.walls[s.End-1]
-		}
-		s.Seen = w.firstSeen(s.End, s.Newest)
-		w.spans = append(w.spans, s)
+		w.age(&s)
+		spans = append(spans, s)
 	}
 	// A file's age is that of its newest batch, which may be void here and live in a later extent.
 	// Where the clock stepped back that one may be older.
-	for i := len(w.spans) - 2; i >= 0; i-- {
-		w.spans[i].Newest = min(w.spans[i].Newest, w.spans[i+1].Newest)
+	for i := len(spans) - 2; i >= 0; i-- {
+		spans[i].Newest = min(spans[i].Newest, spans[i+1].Newest)
 	}
-	return w.spans
+	return spans
 }
 
 // retention tells the checker what the policy allows now.
@@ -91,6 +123,28 @@ func (w *World) retention() {
 		}
 		w.check.RetentionRuns(w.clock.mono, w.clock.now().Wall, r, w.segments())
 	}
+	if r := localOf(&w.h.Config[w.process.config]); r != noRetention && w.process.opened {
+		w.mayGo = w.filesOf(w.mayGo[:0], -1)
+		w.check.EvictionRuns(w.clock.mono, w.clock.now().Wall, r, w.mayGo)
+	}
+}
+
+// evicted tells the checker where what is on disk begins now. What is damaged there is served from
+// elsewhere, and leaves the disk for that.
+func (w *World) evicted() {
+	p := &w.process
+	if !w.h.Cold() || p.hotView == w.log.ViewVersion() {
+		return
+	}
+	p.hotView = w.log.ViewVersion()
+	if hot := w.log.HotStart(); hot != p.hot {
+		p.hot = hot
+		if !w.damaged() {
+			w.check.HotStartMoved(w.clock.mono, hot, w.onDisk)
+		}
+	}
+	w.refreshView()
+	w.onDisk = w.filesOf(w.onDisk[:0], -1)
 }
 
 // startMoved tells the checker of a new Start, before the files below it go.
@@ -128,6 +182,7 @@ func (w *World) agree() {
 	}
 	p, l := &w.process, w.log
 	w.startMoved()
+	w.evicted()
 	if l.Frontier() > w.check.ProvenEnd() {
 		w.fail("K1", "the log claims to be durable what no sync has covered")
 	}
@@ -199,16 +254,17 @@ func (w *World) progress() {
 		}
 		w.stage = stageRetain
 		r := retentionOf(&w.h.Config[p.config])
-		if r == noRetention || w.h.Damaging() {
+		if r == noRetention && localOf(&w.h.Config[p.config]) == noRetention || w.h.Damaging() {
 			w.close()
 			return
 		}
-		w.wantRetained(r)
+		w.wantRetained()
 	case w.stage == stageRetain && w.clock.mono >= p.retainAt:
 		if w.retainMore() {
 			return
 		}
 		w.check.RetentionDone(w.clock.mono, w.retainWall, retentionOf(&w.h.Config[p.config]), w.retain)
+		w.check.EvictionDone(w.clock.mono, w.retainWall, localOf(&w.h.Config[p.config]), w.letGo, w.log.HotStart())
 		w.res.Marks.add(MarkRetained)
 		w.close()
 	}
@@ -249,18 +305,18 @@ func (w *World) follower() *reader {
 }
 
 // wantRetained notes what retention has to delete, of the segments whose age is beyond doubt.
-func (w *World) wantRetained(r model.Retention) {
+func (w *World) wantRetained() {
 	p := &w.process
 	w.retainWall = w.clock.now().Wall
 	w.retain = append(w.retain[:0], w.segments()...)
-	for i := range w.retain {
-		s := &w.retain[i]
-		if s.End > 0 && s.End <= int64(len(w.walls)) {
-			s.Newest = w.walls[s.End-1]
-		}
-		s.Seen = s.Newest
-		if w.view.Extents[i].Segment.Owner() != w.log.Epoch() {
-			s.Newest, s.Seen = p.wallReady, p.wallReady // the log saw it then at the latest
+	w.letGo = w.filesOf(w.letGo[:0], -1)
+	w.certain(w.retain)
+	w.certain(w.letGo)
+	if w.h.Cold() { // what is sealed meanwhile becomes an object, which is smaller
+		for i := range w.retain {
+			if s := &w.retain[i]; s.End > w.log.Exported() {
+				s.Bytes = 0
+			}
 		}
 	}
 	p.retainAt = w.clock.mono + 3*w.h.Config[p.config].RetentionCheckInterval
@@ -269,7 +325,33 @@ func (w *World) wantRetained(r model.Retention) {
 	}
 	w.queue.push(entry{at: p.retainAt, kind: wakeTimer, life: p.life})
 	p.retries = 0
-	_ = r
+}
+
+// certain leaves of the ages of segments what is beyond doubt.
+func (w *World) certain(spans []model.SegmentSpan) {
+	for i := range spans {
+		s := &spans[i]
+		if s.End > 0 && s.End <= int64(len(w.walls)) {
+			s.Newest = w.walls[s.End-1]
+		}
+		if w.inherited(s.First) {
+			s.Newest = w.process.wallReady // the log saw it then at the latest
+		}
+		if w.h.Cold() && len(w.backs) > 0 {
+			s.Newest = w.retainWall // it may have become an object at any time since
+		}
+		s.Seen = s.Newest
+	}
+}
+
+// inherited reports whether a file on disk that serves an offset is of an earlier life.
+func (w *World) inherited(o core.Offset) bool {
+	for i := range w.view.Extents {
+		if x := &w.view.Extents[i]; x.First <= o && o < x.End {
+			return x.Segment.Owner() != w.log.Epoch()
+		}
+	}
+	return true
 }
 
 // retainMore gives retention more time while it moves: a step may be slow.
@@ -286,6 +368,11 @@ func (w *World) retainMore() bool {
 			continue
 		}
 		return true
+	}
+	for i := range w.letGo {
+		if s := &w.letGo[i]; w.h.Cold() && s.First >= w.log.HotStart() && !s.Active {
+			return true
+		}
 	}
 	return false
 }

@@ -158,6 +158,9 @@ func (h *Header) Unusual() []string {
 
 func (x *shrinker) config() {
 	plain := plainConfig()
+	if x.best.Header.Cold() { // both have a cold tier, or none; and something has to make the log
+		plain.Cold, plain.Create = true, true
+	}
 	plain.LogID, plain.Nonce = x.best.Header.Config[0].LogID, x.best.Header.Config[0].Nonce
 	x.try(func(s *Schedule) { s.Header.Config[0], s.Header.Config[1] = plain, plain })
 	for n := range x.best.Header.Config {

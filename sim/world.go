@@ -83,6 +83,9 @@ type World struct {
 	planner  planner
 	names    []faultfs.Image
 	spans    []model.SegmentSpan
+	onDisk   []model.SegmentSpan // as it was looked at last
+	mayGo    []model.SegmentSpan // as its limits were applied last
+	letGo    []model.SegmentSpan // as its limits have to be applied in the end
 	sequence [producersMax]sequence
 
 	walls      []core.Time // append time of each offset's record
