@@ -139,7 +139,7 @@ func (w *World) evicted() {
 	p.hotView = w.log.ViewVersion()
 	if hot := w.log.HotStart(); hot != p.hot {
 		p.hot = hot
-		if !w.damaged() {
+		if !w.damaged() && !w.log.Marks().Has(core.MarkRelieved) { // where space is short more goes, sooner
 			w.check.HotStartMoved(w.clock.mono, hot, w.onDisk)
 		}
 	}
