@@ -179,9 +179,34 @@ func (l *Log) runLane(id core.Lane, run func(core.Effect) error) {
 		now := l.enter()
 		l.core.Complete(now, e, err)
 		l.lanes[id].busy = false
+		if id == core.Uploads || id == core.Catalogue {
+			l.reportCold()
+		}
 		l.settle(now)
 	}
 }
+
+// reportCold logs that the cold tier has ceased to answer, or answers again. One failure is none. The
+// mutex is held.
+func (l *Log) reportCold() {
+	s := l.core.Stats()
+	switch {
+	case l.core.Phase() == core.Failed: // with this very error
+	case s.ColdError != nil:
+		if l.coldFails++; l.coldFails == coldFailsMax {
+			l.logger.Warn("varve: the cold tier does not answer as it should", "dir", l.name, "error", s.ColdError, "exported", s.Exported,
+				"lag_bytes", s.ColdLagBytes, "lag_segments", s.ColdLagSegments)
+		}
+	case l.coldFails >= coldFailsMax:
+		l.logger.Info("varve: the cold tier answers again", "dir", l.name)
+		fallthrough
+	default:
+		l.coldFails = 0
+	}
+}
+
+// coldFailsMax is after how many failures in a row the cold tier counts as one that does not answer.
+const coldFailsMax = 3
 
 // runTail carries out the Tail lane's effects that no caller carries out itself.
 func (l *Log) runTail() {

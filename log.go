@@ -56,6 +56,8 @@ type Log struct {
 	armed   core.Time // Mono time for which the timer is set; 0: not set
 	stopped bool
 
+	coldFails int // completions in a row after which the cold tier had not answered
+
 	lanesDone sync.WaitGroup
 	idle      chan struct{} // closed when the core is closed and no effect is in flight
 	release   sync.Once

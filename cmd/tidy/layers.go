@@ -31,6 +31,7 @@ var layers = []layer{
 	{dir: "tiers/disk", imports: []string{"core/...", "tiers"}},
 	{dir: "tiers/disk/osfs", imports: []string{"tiers/disk"}, modules: systemCalls},
 	{dir: "tiers/cold", imports: []string{"core/...", "tiers", "tiers/disk"}}, // the simulator runs it
+	{dir: "tiers/cold/scrub", imports: []string{"core/...", "tiers", "tiers/cold", "tiers/disk"}},
 	{dir: "tiers/dirbucket", imports: []string{"core/...", "tiers"}},
 	{dir: "tiers/valkey", imports: []string{"core/...", "tiers"}}, // the simulator runs it
 	{dir: "tiers/valkey/client", imports: []string{"core/...", "tiers", "tiers/valkey"}, modules: anyModule},

@@ -232,3 +232,85 @@ func TestCommandsWithS3(t *testing.T) {
 	mustRun(t, "", with("append", "--count", "10", "--size", "100")...)
 	contains(t, mustRun(t, "", with("check", "--deep", "--generated")...), "210 are generated records")
 }
+
+// TestScrubCommand: exit codes, and what is said of a log that is whole, damaged, or without a manifest.
+func TestScrubCommand(t *testing.T) {
+	root, dir, config := moved(t, 300)
+	before := content(t, root)
+	out := mustRun(t, "", "cold", "scrub", "--config", config)
+	contains(t, out, "file://"+root+"/bucket/orders", "unverified  nothing", "verdict     clean")
+	if content(t, root) != before {
+		t.Fatal("something was written")
+	}
+	fails(t, root, exitFailed, []string{"cold", "rebuild-manifest", "--config", config, "--apply"}, "orders", "nothing to rebuild")
+	fails(t, root, exitUsage, []string{"cold", "scrub"}, "cold.url")
+	fails(t, root, exitUsage, []string{"cold", "scrub", "--config", config, "--older-than=-1s"}, "--older-than")
+
+	objects, err := filepath.Glob(root + "/bucket/orders/segments/*")
+	if err != nil || len(objects) < 4 {
+		t.Fatal(objects, err)
+	}
+	b, err := os.ReadFile(objects[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip(t, objects[1], 700)
+	r := fails(t, root, exitDamaged, []string{"cold", "scrub", "--config", config, "--repair"}, "orders", "damaged")
+	contains(t, r.out, "checksum    segments/"+filepath.Base(objects[1]), "unverified  from offset ", ", appended by 20", "verdict     damaged")
+	r = fails(t, root, exitDamaged, []string{"cold", "scrub", "--config", config, "--json", "--dir", dir}, "orders", "damaged")
+	var x scrubbed
+	if err := json.Unmarshal([]byte(r.out), &x); err != nil || x.Verdict != "damaged" || len(x.Anomalies) != 1 || x.Unverified == nil || x.Since == "" {
+		t.Fatalf("%+v, %v", x, err)
+	}
+	if err := os.WriteFile(objects[1], b, 0o640); err != nil {
+		t.Fatal(err)
+	}
+
+	flip(t, root+"/bucket/orders/manifest.json", 100)
+	fails(t, root, exitDamaged, []string{"cold", "scrub", "--config", config}, "orders: the manifest is damaged", "varve cold rebuild-manifest")
+	for _, command := range []string{"append", "read", "check"} {
+		fails(t, root, exitDamaged, []string{"log", command, "--dir", dir, "--config", config}, "manifest.json", "varve cold rebuild-manifest")
+	}
+	r = fails(t, root, exitDamaged, []string{"cold", "scrub", "--config", config, "--cold-name", "orders", "--repair"}, "rebuild-manifest")
+	before = content(t, root)
+	contains(t, mustRun(t, "", "cold", "rebuild-manifest", "--config", config), "records [0, 300)", "nothing was written")
+	if content(t, root) != before {
+		t.Fatal("something was written")
+	}
+	contains(t, mustRun(t, "", "cold", "rebuild-manifest", "--config", config, "--apply"), "written     the manifest")
+	contains(t, mustRun(t, "", "cold", "scrub", "--config", config), "verdict     clean")
+	mustRun(t, "x\n", "log", "append", "--dir", dir, "--config", config)
+	contains(t, mustRun(t, "", "log", "check", "--dir", dir, "--config", config, "--deep"), "verified  301 records")
+
+	mustRun(t, "x\n", "log", "append", "--dir", root+"/others", "--config", config, "--create")
+	fails(t, root, exitUsage, []string{"cold", "rebuild-manifest", "--config", config}, "2 logs", "--cold-name")
+}
+
+// TestTiersCommand: the map, as text and as JSON; it writes nothing.
+func TestTiersCommand(t *testing.T) {
+	root, dir, config := moved(t, 300)
+	mustRun(t, "", "log", "append", "--dir", dir, "--config", config, "--count", "100", "--size", "100")
+	before := content(t, root)
+	contains(t, mustRun(t, "", "log", "tiers", "--dir", dir, "--config", config), "orders   bucket  [0 ──", "         WAL    ", "[300 ──", " 400)   committed 400")
+	var r tiersReport
+	if err := json.Unmarshal([]byte(mustRun(t, "", "log", "tiers", "--dir", dir, "--config", config, "--json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Tiers) != 2 || r.Tiers[0].Tier != "cold" || r.Tiers[0].End < 300 || r.Tiers[1] != (tierLine{Tier: "hot", Start: 300, End: 400, Bytes: r.Tiers[1].Bytes, Segments: r.Tiers[1].Segments}) ||
+		r.Committed != 400 || r.Running || r.Name != "orders" {
+		t.Errorf("%+v", r)
+	}
+	if content(t, root) != before {
+		t.Fatal("something was written")
+	}
+	contains(t, mustRun(t, "", "log", "offload", "--dir", dir, "--config", config, "--before", "350"), "")
+	if err := json.Unmarshal([]byte(mustRun(t, "", "log", "tiers", "--dir", dir, "--config", config, "--json")), &r); err != nil || r.Tiers[1].Start <= 300 || r.Tiers[1].Start > 350 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	r2 := varveRun(t, "", "log", "offload", "--dir", dir, "--config", config, "--before", "4000")
+	if r2.code != exitFailed || !strings.Contains(r2.err, "beyond the committed end") {
+		t.Errorf("%+v", r2)
+	}
+	fails(t, root, exitFailed, []string{"log", "offload", "--dir", dir}, "cold.url")
+	fails(t, root, exitUsage, []string{"log", "offload", "--dir", dir, "--config", config, "--before=-1"}, "--before")
+}

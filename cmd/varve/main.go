@@ -39,6 +39,10 @@ type commands struct {
 		Offload offloadCommand `cmd:"" help:"Move records to the cold tier, and their files off the disk."`
 		Bench   benchCommand   `cmd:"" help:"Measure appends against the raw speed of the disk."`
 	} `cmd:"" help:"Work with a log in a directory."`
+	Cold struct {
+		Scrub   scrubCommand   `cmd:"" help:"Read every object of the cold tier and name what is wrong. Writes nothing without --repair."`
+		Rebuild rebuildCommand `cmd:"" name:"rebuild-manifest" help:"Make a manifest that is lost of the objects that are there; do it with --apply."`
+	} `cmd:"" help:"Look after the cold tier."`
 	Config struct {
 		Explain explainCommand `cmd:"" help:"Print what a configuration promises, risks and needs."`
 	} `cmd:"" help:"Look at a configuration."`
@@ -88,7 +92,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if from.err != nil {
 		err = from.err // whatever else there is to say comes from not knowing the file
 	}
-	if err == nil && slices.ContainsFunc(k.Flags(), func(f *kong.Flag) bool { return f.Name == "dir" && f.Target.String() == "" }) {
+	if err == nil && slices.ContainsFunc(k.Flags(), func(f *kong.Flag) bool { return f.Name == "dir" && f.Required && f.Target.String() == "" }) {
 		err = errors.New("--dir is empty: want the directory of a log") // and not the one that we are in
 	}
 	if err = explained(err, from.source); err != nil {

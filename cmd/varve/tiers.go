@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -185,17 +186,16 @@ func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *va
 		return nil, nil, err
 	}
 	o := s.options()
-	o.Cold, o.ColdPrefix = t.bucket, t.prefix
+	o.Cold, o.ColdPrefix, o.Logger = t.bucket, t.prefix, slog.New(warner{out})
 	l, err = t.open(ctx, out, dir, o)
 	if err != nil {
 		t.close()
 		return nil, nil, err
 	}
-	for _, w := range append(o.Warnings(), s.unserved()...) {
+	for _, w := range s.unserved() {
 		out.note("varve: warning: %s", w)
 	}
-	stop := t.watch(out, l)
-	return l, func() { stop(); t.close() }, nil
+	return l, t.close, nil
 }
 
 // open opens the log. A cold tier that does not answer is waited for where it has to be asked.
@@ -256,42 +256,30 @@ func awaitTiers(ctx context.Context, out *streams, l *varve.Log) error {
 	return l.Err()
 }
 
-// Export that fails is reported at once and then every watchRepeat.
-const (
-	watchPause  = 250 * time.Millisecond
-	watchRepeat = 30 * time.Second
-)
+// warner prints what the library warns of.
+type warner struct{ out *streams }
 
-// watch warns while the export to the cold tier fails. stop ends it.
-func (t *coldTier) watch(out *streams, l *varve.Log) (stop func()) {
-	if t.bucket == nil {
-		return func() {}
-	}
-	ended, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		var said time.Time // zero: it answers, as far as was said
-		tick := time.NewTicker(watchPause)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ended:
-				return
-			case <-tick.C:
-			}
-			switch s := l.Stats(); {
-			case s.Phase != "ready":
-			case s.ColdError == nil && !said.IsZero():
-				out.note("the cold tier answers again")
-				said = time.Time{}
-			case s.ColdError != nil && time.Since(said) >= watchRepeat:
-				out.note("varve: warning: %s", lagText(&s))
-				said = time.Now()
-			}
+// Enabled implements slog.Handler. What is an error ends the command, and is said then.
+func (warner) Enabled(_ context.Context, level slog.Level) bool { return level == slog.LevelWarn }
+
+// Handle implements slog.Handler.
+func (w warner) Handle(_ context.Context, r slog.Record) error {
+	text := strings.TrimPrefix(r.Message, "varve: ")
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key != "dir" {
+			text += fmt.Sprintf("; %s: %s", strings.ReplaceAll(a.Key, "_", " "), strings.ReplaceAll(a.Value.String(), "\n", "; "))
 		}
-	}()
-	return func() { close(ended); <-gone }
+		return true
+	})
+	w.out.note("varve: warning: %s", text)
+	return nil
 }
+
+// WithAttrs implements slog.Handler.
+func (w warner) WithAttrs([]slog.Attr) slog.Handler { return w }
+
+// WithGroup implements slog.Handler.
+func (w warner) WithGroup(string) slog.Handler { return w }
 
 // lagText says how far a cold tier that does not answer is behind.
 func lagText(s *varve.Stats) string {

@@ -90,16 +90,16 @@ func (o *object) read(p []byte, off int64) (int, error) {
 	case err != nil:
 		return 0, err
 	case info.Bytes != o.size || got != n:
-		return 0, errShortObject
+		return 0, ErrShortObject
 	}
 	r.buf = r.buf[:n]
 	return o.read(p, off)
 }
 
-var (
-	errShortObject = errors.New("cold: the object is not as long as the manifest says")
-	errReadOnly    = errors.New("cold: objects are never written")
-)
+// ErrShortObject says that an object has not the length that was expected.
+var ErrShortObject = errors.New("cold: the object is not as long as the manifest says")
+
+var errReadOnly = errors.New("cold: objects are never written")
 
 // WriteAt implements disk.File.
 func (*object) WriteAt([][]byte, int64) (int, error) { return 0, errReadOnly }

@@ -137,6 +137,8 @@ func (s *Store) whole(r *core.Result, key string, buf []byte, size int) (text []
 		switch {
 		case errors.Is(err, tiers.ErrNotFound):
 			return buf[:0], "", true, nil
+		case errors.Is(err, tiers.ErrCorrupt): // it answers: with a text that does not verify
+			return buf[:0], "", false, nil
 		case err != nil:
 			return buf[:0], "", false, failed(r, core.StepRead, err)
 		case o.Bytes > manifest.BytesMax:
