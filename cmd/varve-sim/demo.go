@@ -67,6 +67,7 @@ var demoSteps = []struct {
 	{"A torn tail", (*demo).torn},
 	{"A damaged byte in a sealed segment", (*demo).damage},
 	{"A full restart in each fsync mode", (*demo).restart},
+	{"Two tiers: the disk damaged, then lost", (*demo).tiered},
 	{"The same core in a simulator that crashes it", (*demo).simulate},
 }
 
@@ -97,7 +98,7 @@ func (d *demo) kill(ctx context.Context) error {
 	return fmt.Errorf("none of %d kills met a write", demoLives)
 }
 
-// simulate is step 6.
+// simulate is step 7.
 func (d *demo) simulate(ctx context.Context) error {
 	j := job{seeds: d.seeds, stride: 1, workers: int(min(uint64(runtime.GOMAXPROCS(0)), d.seeds)), world: d.s.world}
 	r := &runReport{totals: j.run(ctx, newProgress(d.s.err, "   seeds", j.seeds, 0)), job: &j}

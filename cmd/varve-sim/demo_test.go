@@ -19,7 +19,7 @@ func TestDemo(t *testing.T) {
 	}
 	for _, want := range []string{
 		"acked records are there, byte for byte", "recovery keeps all", "expected payload checksum",
-		"on_commit", "periodic", "none", "no property violated", "Every claim above was checked",
+		"on_commit", "periodic", "none", "leaves the disk", "the bucket serves what the file held", "rebuilt from the bucket", "committed 2500", "no property violated", "Every claim above was checked",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
