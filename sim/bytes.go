@@ -96,6 +96,8 @@ func (x *expander) bound(e *Event) {
 		e.A %= 1001
 	case Lose, Move:
 		e.A = (1 + e.A) * microsecond
+	case Spoil:
+		e.A, e.B = e.A%1001, e.B%spoilCount
 	case Outage:
 		e.A %= outageCount
 	case Slow:

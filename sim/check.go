@@ -87,6 +87,9 @@ func (w *World) auditDamage(err error, next core.Offset) core.Offset {
 		end = next + 1 // how far it reaches is not known: look behind each record
 	}
 	w.wildDamage()
+	if w.stage == stageClosing && w.unhealed(next, end) {
+		w.fail("K11", "the log was told of damage, whole objects hold the records, and it is not healed: "+err.Error())
+	}
 	w.check.AuditDamage(w.clock.mono, next, end)
 	return end
 }

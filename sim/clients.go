@@ -137,6 +137,8 @@ func (w *World) happen(e *Event) {
 		w.lose(e)
 	case Move:
 		w.move(e)
+	case Spoil:
+		w.spoil(e)
 	case Outage:
 		w.outage(e)
 	case Slow:
@@ -240,7 +242,7 @@ func (w *World) producersRoom() int32 {
 		}
 		least = min(least, c.ProducersMax)
 	}
-	if w.h.On(SwTrim) || w.h.On(SwLose) || w.h.On(SwMove) || w.h.Damaging() {
+	if w.h.On(SwTrim) || w.h.On(SwLose) || w.h.On(SwMove) || w.h.On(SwSpoil) || w.h.Damaging() {
 		return -1
 	}
 	return int32(least)

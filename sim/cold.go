@@ -41,6 +41,7 @@ type coldWorld struct {
 	finished []manifest.Segment // scratch of list
 	key      []byte             // scratch
 	swaps    int                // manifests written
+	told     []core.Offset      // damage on disk that the log was told of in this life
 }
 
 func (c *coldWorld) init(w *World) {
@@ -57,7 +58,7 @@ func (c *coldWorld) reset(w *World) {
 	w.lanes = core.LaneCount
 	c.bucket.Reset(fakebucket.Params{Seed: sub(w.h.Seed, 6), PartBytesMin: partBytesMin})
 	c.bucket.SetFaults(w.h.Bucket)
-	c.exposed, c.swaps = false, 0
+	c.exposed, c.swaps, c.told = false, 0, c.told[:0]
 }
 
 // begin starts a life of the process.

@@ -6,7 +6,6 @@ import (
 	"varve/core"
 	"varve/core/manifest"
 	"varve/core/segment"
-	"varve/sim/fakebucket"
 )
 
 // swapsMax is far above the manifests that any run writes: each costs money.
@@ -107,11 +106,69 @@ func (c *coldWorld) holds(x *core.Extent) bool {
 	return c.spoiled([]byte(manifest.ManifestKey))
 }
 
-// spoiled reports whether a fault has cost the bucket's copy of an object.
-func (c *coldWorld) spoiled(key []byte) bool {
-	if c.bucket.Marks()&fakebucket.Damaging == 0 {
+// spoil lets the bucket damage an object. Its records may be on disk as well, and then nobody notices;
+// where they are not, the damage is reported, and nothing else is served in their place.
+func (w *World) spoil(e *Event) {
+	c := &w.cold
+	if !w.h.Cold() || !w.h.On(SwSpoil) || !c.list() || len(c.finished) == 0 {
+		return
+	}
+	s := &c.finished[(e.A*int64(len(c.finished)-1)+500)/1000]
+	c.key = s.AppendKey(append(c.key[:0], coldPrefix...))
+	key := string(c.key)
+	struck := e.B == SpoilRot && c.bucket.Flip(key, uint64(w.rng.Below(8*s.Bytes))) || e.B == SpoilExpired && c.bucket.Expire(key)
+	if !struck {
+		return
+	}
+	w.res.Marks.add(MarkSpoiled)
+	w.check.DamageInjected(w.clock.mono, s.Base, s.End, false)
+	if w.Trace != nil {
+		w.say(TrackWorld, Note, "the bucket damages %s", key)
+	}
+}
+
+// covers reports whether whole objects hold all records of a span.
+func (c *coldWorld) covers(first, end core.Offset) bool {
+	if !c.list() {
 		return false
 	}
+	for i := range c.finished {
+		s := &c.finished[i]
+		x := core.Extent{Attempt: s.Attempt, Base: s.Base, Until: s.End}
+		if s.Base <= first && first < s.End && c.holds(&x) {
+			first = s.End
+		}
+	}
+	return first >= end
+}
+
+// unhealed reports whether the log was told of damage within a span, in this life, and objects hold the
+// records. By the end it had the time to heal it.
+func (w *World) unhealed(first, end core.Offset) bool {
+	for _, o := range w.cold.told {
+		if first <= o && o < end && o < w.log.Exported() && w.cold.covers(o, o+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// spoiledAt reports whether a fault has cost the object that holds an offset.
+func (c *coldWorld) spoiledAt(o core.Offset) bool {
+	if len(c.bucket.Damages()) == 0 || !c.list() {
+		return false
+	}
+	for i := range c.finished {
+		if s := &c.finished[i]; s.Base <= o && o < s.End {
+			c.key = s.AppendKey(c.key[:0])
+			return c.spoiled(c.key)
+		}
+	}
+	return false
+}
+
+// spoiled reports whether a fault has cost the bucket's copy of an object.
+func (c *coldWorld) spoiled(key []byte) bool {
 	for _, d := range c.bucket.Damages() {
 		if len(d.Key) == len(coldPrefix)+len(key) && d.Key[len(coldPrefix):] == string(key) {
 			return true

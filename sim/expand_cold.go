@@ -48,13 +48,16 @@ func (x *expander) coldHeader() {
 	x.turn(SwLose, 40)
 	x.turn(SwOutage, 30)
 	x.turn(SwMove, 30)
+	if x.percent(15) { // one copy is damaged, and the others are not lost with it
+		h.Switches = h.Switches&^(1<<SwMove|1<<SwLose) | 1<<SwSpoil
+	}
 	if x.percent(80) {
 		h.Faults &^= damage
 	}
-	if x.on(SwMove) || x.on(SwLose) {
+	if x.on(SwMove) || x.on(SwLose) || x.on(SwSpoil) {
 		h.Switches &^= 1 << SwProducers // what is known of producers goes with the disk
 	}
-	if x.on(SwMove) {
+	if x.on(SwMove) || x.on(SwSpoil) {
 		h.Faults &^= damage
 	}
 	if x.on(SwLose) {
@@ -104,6 +107,9 @@ func (x *expander) coldWorld() {
 	}
 	if x.on(SwLose) && x.percent(2) {
 		gone(Lose)
+	}
+	if x.on(SwSpoil) && x.percent(8) {
+		x.emit(Event{Kind: Spoil, A: x.r.Below(1001), B: x.r.Below(spoilCount)})
 	}
 	if x.on(SwMove) && x.percent(3) {
 		gone(Move)

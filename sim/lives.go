@@ -60,6 +60,7 @@ func (w *World) start() {
 	w.spoiled = 0
 	w.store.Reset(w.fs)
 	w.cold.begin(w)
+	w.cold.told = w.cold.told[:0]
 	w.view.Version = 1<<64 - 1 // of another log
 	if n := p.recovery[0]; n > 0 && w.stage == stageSafety {
 		w.fs.SetCallBudget(n, w.rng.Next()&1 == 0)
@@ -168,6 +169,10 @@ func (w *World) judgeOpenError(err error) {
 		return
 	}
 	w.res.Marks.add(MarkOpenRefused)
+	if e, ok := err.(*core.CorruptError); ok && w.h.Cold() && !w.wild() && e.End > e.Offset && w.cold.covers(e.Offset, e.End) {
+		w.fail("K11", "an open was refused for damage to records that whole objects hold: "+err.Error())
+		return
+	}
 	if _, ok := err.(*core.RefusedError); !w.damaged() || ok && w.oneSlotIsWhole() {
 		w.fail("K25", "an open was refused although nothing was damaged: "+err.Error())
 		return

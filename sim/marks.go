@@ -47,6 +47,7 @@ const (
 	MarkDiskLost   // the disk was lost
 	MarkOutage     // the bucket did not answer for a while
 	MarkMoved      // another host opened the log
+	MarkSpoiled    // the bucket damaged an object
 	markCount
 )
 
@@ -54,7 +55,7 @@ var markNames = [markCount]string{
 	"kill", "power", "pressure", "crash-in-recovery", "crash-in-recovery-twice", "crash-in-save", "slow", "hang",
 	"second-process", "clock-forward", "clock-back", "clock-freeze", "clock-skew", "config-changed",
 	"pause", "stale-completion", "bad-config", "misuse", "open-failed", "open-refused", "poisoned", "closed",
-	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls", "disk-lost", "outage", "moved",
+	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls", "disk-lost", "outage", "moved", "spoiled",
 }
 
 // Marks is what a run, or many, reached: of the disk, the core and the simulator.

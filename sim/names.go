@@ -14,7 +14,7 @@ var kindNames = [kindCount]string{
 	RollNow: "roll", FindTime: "findtime", Restart: "restart", Crash: "crash", Doom: "doom",
 	Arm: "arm", Hurt: "hurt", Heal: "heal", Clock: "clock", Pause: "pause",
 	WriteBack: "writeback", Rot: "rot", Second: "second", Slow: "slow", Idle: "idle",
-	Offload: "offload", Lose: "lose", Move: "move", Outage: "outage",
+	Offload: "offload", Lose: "lose", Move: "move", Spoil: "spoil", Outage: "outage",
 }
 
 // argNames are the words of the arguments A, B, C, D; "" means not used and zero.
@@ -36,6 +36,7 @@ var argNames = [kindCount][4]string{
 	Offload:  {"where"},
 	Lose:     {"delay"},
 	Move:     {"delay"},
+	Spoil:    {"where", "how"},
 	Outage:   {"how"},
 }
 
@@ -46,6 +47,7 @@ var words = [kindCount][4][]string{
 	Doom:   {1: deathWords},
 	Clock:  {0: {"forward", "back", "freeze", "skew"}},
 	Slow:   {0: {"tail", "sync", "hot", "uploads", "catalogue"}},
+	Spoil:  {1: {"rot", "expired"}},
 	Outage: {0: {"over", "timeout", "throttled", "denied"}},
 }
 
@@ -97,6 +99,7 @@ var switchNames = [switchCount]string{
 	SwFreeze: "clock-freeze", SwSkew: "clock-skew", SwConfig: "config", SwPause: "pause",
 	SwProducers: "producers", SwTrim: "trim", SwRoll: "roll", SwBig: "big", SwZeros: "zeros",
 	SwIdle: "idle", SwOffload: "offload", SwLose: "lose", SwOutage: "outage", SwMove: "move",
+	SwSpoil: "spoil",
 }
 
 // configKey is one number of a configuration in the text form.

@@ -204,7 +204,7 @@ func (w *World) readError(r *reader, err error) {
 		w.res.Marks.add(MarkDiverged)
 		next = core.Position{Offset: max(w.log.Start(), min(e.First, w.log.Committed()))}
 	case *core.CorruptError:
-		if e.Tier == core.TierCold && w.cold.misread() {
+		if e.Tier == core.TierCold && w.cold.misread() && !w.cold.spoiledAt(e.Offset) {
 			w.res.Marks.add(MarkReadError)
 			break // of the way, not of the object: whoever asks again gets it
 		}
@@ -214,6 +214,9 @@ func (w *World) readError(r *reader, err error) {
 		}
 		w.res.Marks.add(MarkReadCorrupt)
 		w.log.Damaged(w.clock.now(), e)
+		if e.Tier == core.TierHot && w.h.Cold() && w.log.Phase() == core.Ready {
+			w.cold.told = append(w.cold.told, e.Offset)
+		}
 		w.ask = askAll
 		r.left = min(r.left, 1)
 		next = core.Position{Offset: w.log.Committed()}

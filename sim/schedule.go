@@ -37,6 +37,7 @@ const (
 	Offload   // where (permille): what lies below leaves the local disk
 	Lose      // delay before the reopen: the process dies and the disk is lost
 	Move      // delay before the open: the process dies, and another host opens the log, with a disk of its own
+	Spoil     // where (permille of the objects that the manifest lists), how (see SpoilKind): the bucket damages one
 	Outage    // how (see OutageKind), calls that are answered before it: every call of the bucket fails
 	kindCount
 )
@@ -45,6 +46,16 @@ const lastOp = Restart
 
 // IsOp reports whether an event is a call of a client.
 func (k Kind) IsOp() bool { return k <= lastOp || k == Offload }
+
+// SpoilKind is what a bucket does to an object.
+type SpoilKind = int64
+
+// Kinds of damage in a bucket.
+const (
+	SpoilRot     SpoilKind = iota // O9: a bit is flipped
+	SpoilExpired                  // O10: it is deleted
+	spoilCount
+)
 
 // OutageKind is how a bucket does not answer.
 type OutageKind = int64
@@ -140,6 +151,7 @@ const (
 	SwLose   // the disk is lost
 	SwOutage // of the bucket
 	SwMove   // to another host and back
+	SwSpoil  // the bucket damages objects
 	switchCount
 )
 

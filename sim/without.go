@@ -44,8 +44,8 @@ var switchMarks = map[string]Mark{
 	switchNames[SwBackward]: markClockBack, switchNames[SwFreeze]: markClockFreeze, switchNames[SwSkew]: markClockSkew,
 	switchNames[SwConfig]: MarkConfig, switchNames[SwPause]: MarkPause,
 	switchNames[SwLose]: MarkDiskLost, switchNames[SwOutage]: MarkOutage,
-	switchNames[SwMove]: MarkMoved,
-	recoveryCrash:       MarkRecoveryCrash, recoveryTwice: MarkRecoveryCrashTwice,
+	switchNames[SwMove]: MarkMoved, switchNames[SwSpoil]: MarkSpoiled,
+	recoveryCrash: MarkRecoveryCrash, recoveryTwice: MarkRecoveryCrashTwice,
 }
 
 // WithoutMark returns the mark, as MarkCounts.List has it, that is never reached without a fault; "" if
@@ -175,6 +175,8 @@ func switchOf(e *Event) (Switch, bool) {
 		return SwOutage, true
 	case Move:
 		return SwMove, true
+	case Spoil:
+		return SwSpoil, true
 	case Slow:
 		if e.B >= second {
 			return SwHang, true
