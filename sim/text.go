@@ -400,8 +400,10 @@ func argMax(k Kind, i int) int64 {
 		return clockJumps - 1
 	case k == Slow && i == 0:
 		return int64(core.LaneCount) - 1
-	case k == Offload:
+	case k == Offload, k == Spoil && i == 0:
 		return 1000
+	case k == Spoil && i == 1:
+		return spoilCount - 1
 	case k == Outage:
 		return outageCount - 1
 	}
