@@ -7,12 +7,13 @@ import "varve/core/manifest"
 // names it, and deleted, after the objects that it lists, before the swap that drops it: it is needed
 // by nobody by then, and found by whoever opens the log.
 type catalogue struct {
-	whole manifest.Manifest // Segments: all that stand for a span, from DeletedTo on, by base
-	texts []manifest.PageText
-	ages  []Time   // of whole.Segments: wall time from which an entry's age counts
-	gone  []uint64 // attempts whose objects are deleted
-	left  []uint64 // numbers of pages that are deleted
-	fresh bool     // gone or left grew since the last swap
+	whole  manifest.Manifest // Segments: all that stand for a span, from DeletedTo on, by base
+	texts  []manifest.PageText
+	ages   []Time   // of whole.Segments: wall time from which an entry's age counts
+	sights []sight  // of the entries that were known before
+	gone   []uint64 // attempts whose objects are deleted
+	left   []uint64 // numbers of pages that are deleted
+	fresh  bool     // gone or left grew since the last swap
 
 	page    manifest.Page // that was written, or is to be; Number 0: none
 	written bool
@@ -26,12 +27,22 @@ type catalogue struct {
 
 func (c *catalogue) reset() {
 	c.whole.CopyFrom(&manifest.Manifest{})
-	c.texts, c.ages, c.gone, c.left, c.fresh = c.texts[:0], c.ages[:0], c.gone[:0], c.left[:0], false
+	c.texts, c.ages, c.sights, c.gone, c.left, c.fresh = c.texts[:0], c.ages[:0], c.sights[:0], c.gone[:0], c.left[:0], false
 	c.page, c.written, c.number = manifest.Page{}, false, 0
+}
+
+// sight is when an entry was seen first.
+type sight struct {
+	base Offset
+	age  Time
 }
 
 // flatten makes whole of a manifest that was read or won.
 func (c *catalogue) flatten(m *manifest.Manifest, wall Time) {
+	c.sights = c.sights[:0]
+	for i := range c.whole.Segments {
+		c.sights = append(c.sights, sight{c.whole.Segments[i].Base, c.ages[i]})
+	}
 	all := c.whole.Segments[:0]
 	c.whole.CopyFrom(&manifest.Manifest{LogID: m.LogID, Epoch: m.Epoch, Start: m.Start, DeletedTo: m.DeletedTo})
 	keep := c.texts[:0]
@@ -59,8 +70,16 @@ func (c *catalogue) flatten(m *manifest.Manifest, wall Time) {
 		c.ages = append(c.ages, 0)
 	}
 	c.ages = c.ages[:len(c.whole.Segments)]
+	n = 0
 	for i := range c.whole.Segments {
-		c.ages[i] = min(c.whole.Segments[i].AppendTime, wall) // a time in the future counts from first sight
+		s := &c.whole.Segments[i]
+		c.ages[i] = min(s.AppendTime, wall) // a time in the future counts from first sight
+		for n < len(c.sights) && c.sights[n].base < s.Base {
+			n++
+		}
+		if n < len(c.sights) && c.sights[n].base == s.Base {
+			c.ages[i] = min(c.ages[i], c.sights[n].age)
+		}
 	}
 }
 
