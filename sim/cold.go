@@ -51,7 +51,7 @@ func (c *coldWorld) init(w *World) {
 }
 
 func (c *coldWorld) reset(w *World) {
-	w.lanes = core.Lane(core.Uploads)
+	w.lanes = core.Uploads
 	if !w.h.Cold() {
 		return
 	}
