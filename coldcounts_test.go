@@ -1,10 +1,13 @@
 package varve
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +26,7 @@ type counting struct {
 	mu   sync.Mutex
 	n    map[string]int
 	got  map[string]int64 // bytes read
+	fail map[int]error    // of these parts, once
 	gate chan struct{}    // objects are put once it is closed; nil: at once
 }
 
@@ -58,6 +62,13 @@ func (c *counting) Begin(ctx context.Context, key string) (string, error) {
 
 func (c *counting) PutPart(ctx context.Context, key, id string, n int, b []byte) (tiers.Part, error) {
 	c.count("part", key, 0)
+	c.mu.Lock()
+	err := c.fail[n]
+	delete(c.fail, n)
+	c.mu.Unlock()
+	if err != nil {
+		return tiers.Part{}, err
+	}
 	return c.Bucket.PutPart(ctx, key, id, n, b)
 }
 
@@ -182,22 +193,71 @@ func TestCallsOfExport(t *testing.T) {
 	closeLog(t, l)
 }
 
-// TestCallsOfParts: a segment that is longer than a part is sent in parts.
+// TestCallsOfParts: a segment that is longer than a part is sent in parts, several at once. One that
+// fails ends the upload, which begins again under another key. A read in order asks for ever more at once.
 func TestCallsOfParts(t *testing.T) {
 	c := countCalls(t)
 	ctx := context.Background()
 	l := openOver(t, filepath.Join(t.TempDir(), "log"), c, Options{Create: true, SegmentBytes: 64 << 20, ColdPartBytes: 5 << 20, Fsync: None})
-	value := make([]byte, 1<<20)
-	for range 22 {
-		if _, err := l.Append(ctx, Record{Value: value}); err != nil {
+	const n, size = 88, 256 << 10
+	for i := range byte(n) {
+		if _, err := l.Append(ctx, Record{Value: bytes.Repeat([]byte{i}, size)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.take()
-	if err := l.Offload(ctx, 22); err != nil {
+	c.fail = map[int]error{2: errors.New("the network is down")}
+	if err := l.Offload(ctx, n); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls(t, "22 MiB in parts of 5", c, map[string]int{"begin segments": 1, "part segments": 5, "finish segments": 1, "put manifest.json": 2})
+	got := c.take()
+	if parts := got["part segments"]; parts < 7 || parts > 10 { // 2 to 5 before the failure shows, then 5
+		t.Errorf("%d parts", parts)
+	}
+	delete(got, "part segments")
+	want := map[string]int{"begin segments": 2, "abort segments": 1, "finish segments": 1, "delete segments": 1}
+	for _, op := range []string{"put manifest.json"} {
+		if got[op] < 4 || got[op] > 5 { // started, given up, started, finished; deleted, if there is time
+			t.Errorf("%d times %s", got[op], op)
+		}
+		delete(got, op)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("22 MiB in parts of 5: %v, want %v", got, want)
+	}
+	r := l.NewReader(Position{}, ReadOptions{})
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before, peak := heap(), uint64(0)
+	for i := range byte(n) {
+		if i%8 == 0 {
+			peak = max(peak, heap())
+		}
+		_, ok, err := r.Poll()
+		if !ok || err != nil {
+			t.Fatalf("record %d: %v, %v", i, ok, err)
+		}
+		rec, _, err := r.Record()
+		if err != nil || !bytes.Equal(rec.Value, bytes.Repeat([]byte{i}, size)) {
+			t.Fatalf("record %d is another: %v", i, err)
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if peak > before+16<<20 {
+		t.Errorf("a reader holds %d bytes, want at most 16 MiB", peak-before)
+	}
+	c.mu.Lock()
+	read := c.got["segments"]
+	c.mu.Unlock()
+	if calls := c.take(); calls["get segments"] > 12 || read > n*size+1<<20 {
+		t.Errorf("a read of 22 MiB takes %v and %d bytes", calls, read)
+	}
 	closeLog(t, l)
 }
 

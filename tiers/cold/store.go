@@ -17,13 +17,15 @@ import (
 type Options struct {
 	PartBytes      int           // an object larger than this is uploaded in parts of this size
 	ReadAheadBytes int           // most that one sequential reader asks for at once, and keeps
+	ReadAhead      bool          // a sequential reader's next range is asked for by a goroutine, which ends with the file
+	PartsAtOnce    int           // parts of an upload that are on their way at a time; up to 1: none in a goroutine
 	ManifestBytes  int           // what the first read of a manifest asks for: one that is longer is read twice
 	Timeout        time.Duration // of one call of the bucket; 0: none
 }
 
 // DefaultOptions returns the defaults.
 func DefaultOptions() Options {
-	return Options{PartBytes: 8 << 20, ReadAheadBytes: 4 << 20, ManifestBytes: 1 << 20, Timeout: 30 * time.Second}
+	return Options{PartBytes: 8 << 20, ReadAheadBytes: 4 << 20, ReadAhead: true, PartsAtOnce: 3, ManifestBytes: 1 << 20, Timeout: 30 * time.Second}
 }
 
 // Store carries out effects on the objects of one log, which are under one prefix of a bucket. The

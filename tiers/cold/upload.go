@@ -24,9 +24,23 @@ type upload struct {
 	crc     uint32
 	ended   bool // the footer is in buf
 	footer  int64
+
+	flying int       // parts on their way
+	sent   chan sent // their ends
+	spare  [][]byte  // memory of parts that have arrived
+}
+
+// sent is the end of a part that was on its way.
+type sent struct {
+	part tiers.Part
+	body []byte
+	err  error
 }
 
 func (u *upload) forget() {
+	if u.spare = nil; cap(u.buf) > bufferKept {
+		u.buf = nil // an upload is rare, and a process may have many logs
+	}
 	u.file = nil
 	u.id, u.parts, u.buf = "", u.parts[:0], u.buf[:0]
 }
@@ -46,6 +60,7 @@ func (s *Store) upload(r *core.Result, e *core.Upload) (done bool, err error) {
 		return false, nil
 	}
 	if err != nil && u.id != "" {
+		_ = u.await(0) // an aborted upload takes no more parts
 		ctx, cancel := s.call()
 		_ = s.bucket.Abort(ctx, u.key, u.id) // the scrub finds what stays
 		cancel()
@@ -75,9 +90,15 @@ func (s *Store) beginUpload(r *core.Result, e *core.Upload) error {
 		return failed(r, core.StepRead, err)
 	}
 	e.MinTime, e.MaxTime, e.AppendTime = 0, 0, 0
+	if n := int(min(size+size/16, s.room())); cap(u.buf) < n {
+		u.buf = make([]byte, 0, n)
+	}
 	u.buf = u.rewrite.Begin(u.buf[:0], &e.Header, e.Header.Base, e.IndexSpacingBytes)
 	return nil
 }
+
+// room is what gathers before a part is sent, in most cases.
+func (s *Store) room() int64 { return int64(s.options.PartBytes) + int64(s.options.PartBytes)/8 }
 
 // fill gathers at least a part, or the end of the object. Every batch is verified on its way: what is
 // rotten never becomes an object.
@@ -126,6 +147,10 @@ func (s *Store) send(r *core.Result, e *core.Upload) (done bool, err error) {
 	case u.id == "":
 		u.id, err = s.bucket.Begin(ctx, u.key)
 	case len(u.buf) > 0 && (u.ended || len(u.buf) >= s.options.PartBytes):
+		if s.options.PartsAtOnce > 1 {
+			err = s.sendPart()
+			break
+		}
 		part := u.buf[:min(len(u.buf), s.options.PartBytes)]
 		var p tiers.Part
 		if p, err = s.bucket.PutPart(ctx, u.key, u.id, len(u.parts)+1, part); err == nil {
@@ -134,6 +159,9 @@ func (s *Store) send(r *core.Result, e *core.Upload) (done bool, err error) {
 			u.buf = u.buf[:copy(u.buf, u.buf[len(part):])]
 		}
 	default:
+		if err = u.await(0); err != nil {
+			break
+		}
 		var o tiers.Object
 		o, err = s.bucket.Finish(ctx, u.key, u.id, u.parts, tiers.Condition{Absent: true})
 		return true, s.finished(r, e, &o, err)
@@ -142,6 +170,52 @@ func (s *Store) send(r *core.Result, e *core.Upload) (done bool, err error) {
 		return false, failed(r, core.StepWrite, err)
 	}
 	return false, nil
+}
+
+// sendPart puts a part in a goroutine, once fewer than PartsAtOnce are on their way.
+func (s *Store) sendPart() error {
+	u := &s.up
+	if u.sent == nil {
+		u.sent = make(chan sent)
+	}
+	if err := u.await(s.options.PartsAtOnce - 1); err != nil {
+		return err
+	}
+	n := min(len(u.buf), s.options.PartBytes)
+	body, rest := u.buf, u.buf[n:]
+	u.account(body[:n])
+	u.parts = append(u.parts, tiers.Part{})
+	u.flying++
+	key, id, number := u.key, u.id, len(u.parts)
+	go func() {
+		ctx, cancel := s.call()
+		defer cancel()
+		p, err := s.bucket.PutPart(ctx, key, id, number, body[:n])
+		p.Number = number
+		u.sent <- sent{p, body, err}
+	}()
+	if n := len(u.spare); n > 0 {
+		u.buf, u.spare = u.spare[n-1], u.spare[:n-1]
+	} else {
+		u.buf = make([]byte, 0, s.room())
+	}
+	u.buf = append(u.buf, rest...) // whoever sends body only reads it
+	return nil
+}
+
+// await waits until at most so many parts are on their way, and returns the first failure. After one
+// it waits for all.
+func (u *upload) await(most int) (err error) {
+	for u.flying > most {
+		x := <-u.sent
+		u.flying--
+		u.spare = append(u.spare, x.body[:0])
+		u.parts[x.part.Number-1] = x.part
+		if x.err != nil && err == nil {
+			err, most = x.err, 0
+		}
+	}
+	return err
 }
 
 func (u *upload) account(b []byte) {

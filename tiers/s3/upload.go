@@ -63,7 +63,7 @@ func (b *Bucket) putPart(ctx context.Context, key, upload string, number int, p 
 	out, err := b.client.UploadPart(ctx, &s3.UploadPartInput{
 		Bucket: &b.bucket, Key: &full, UploadId: &upload, PartNumber: aws.Int32(int32(number)),
 		Body: bytes.NewReader(p), ContentLength: aws.Int64(int64(len(p))), ChecksumCRC32C: aws.String(encodeCRC(sum)),
-	})
+	}, s3.WithAPIOptions(unsigned))
 	if err != nil {
 		return part, err
 	}

@@ -48,7 +48,7 @@ func ready(t *testing.T, fs disk.FS) {
 	no(t, fs.SyncDir(disk.DirParent))
 }
 
-func no(t *testing.T, err error) {
+func no(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("unexpected error: %v", err)

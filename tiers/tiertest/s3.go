@@ -27,7 +27,7 @@ type S3 struct {
 // StartS3 starts an S3 server for a test: versitygw over a temporary directory. With VARVE_S3_ENDPOINT
 // it takes the server there, with VARVE_S3_BUCKET, VARVE_S3_ACCESS_KEY and VARVE_S3_SECRET_KEY. It skips
 // the test where there is neither.
-func StartS3(t *testing.T) *S3 {
+func StartS3(t testing.TB) *S3 {
 	t.Helper()
 	if endpoint := os.Getenv("VARVE_S3_ENDPOINT"); endpoint != "" {
 		return &S3{
@@ -67,7 +67,7 @@ func findTool(name string) string {
 }
 
 // freeAddress returns a loopback address that nobody listened on just now.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	no(t, err)
@@ -76,7 +76,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // Start starts a server that was killed, with what it had stored.
-func (s *S3) Start(t *testing.T) {
+func (s *S3) Start(t testing.TB) {
 	t.Helper()
 	s.out.Reset()
 	s.server = exec.CommandContext(context.Background(), s.binary, "--port", s.address, "--quiet", "--keep-alive", // ends with Kill
