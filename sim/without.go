@@ -26,7 +26,7 @@ const (
 )
 
 // Checks that the world itself makes, beside those of package model.
-var worldChecks = []string{"K1", "K9", "K10", "K12", "K13", "K14", "K17", "K19", "K20", "K22", "K24", "K25", "assert", "disk", "sector", "exclusion", "config", "X3", "D21"}
+var worldChecks = []string{"K1", "K9", "K10", "K13", "K14", "K17", "K19", "K20", "K22", "K24", "K25", "assert", "disk", "sector", "exclusion", "config", "X3", "D21"}
 
 // WithoutFaults lists what may be left out of what happens: faults, switches, crashes in recovery.
 func WithoutFaults() []string {
