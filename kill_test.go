@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"varve"
 	"varve/tiers/disk"
 	"varve/tiers/disk/osfs"
+	"varve/tiers/s3"
 )
 
 // The kill suite: a child process (this test binary again) appends and reports on a pipe what it
@@ -38,6 +40,7 @@ type life struct {
 	SegmentBytes int64
 	NoPrepare    bool
 	Seed         uint64
+	Cold         *s3.Options // nil: there is no cold tier
 }
 
 func (o *life) options() varve.Options {
@@ -45,6 +48,17 @@ func (o *life) options() varve.Options {
 		Fsync: o.Mode, FsyncInterval: 2 * time.Millisecond, SegmentBytes: o.SegmentBytes,
 		NoPreallocate: o.NoPrepare, MinFreeBytes: -1,
 	}
+}
+
+// cold adds the cold tier to options, if the life has one.
+func (o *life) cold(to *varve.Options) error {
+	if o.Cold == nil {
+		return nil
+	}
+	b, err := s3.Open(context.Background(), *o.Cold)
+	to.Cold, to.ColdPrefix, to.Create = b, killPrefix, true
+	to.LocalRetentionBytes, to.RetentionCheckInterval = 4*o.SegmentBytes, 10*time.Millisecond
+	return err
 }
 
 // pipe serialises what the child reports; a line is one write, so that it arrives whole or not.
@@ -112,7 +126,11 @@ func killChild(arg string) error {
 	p := &pipe{}
 	p.say("open")
 	began := time.Now()
-	l, err := varve.OpenFS(context.Background(), &reportingFS{osfs.New(o.Dir), p}, o.Dir, o.options())
+	options := o.options()
+	if err := o.cold(&options); err != nil {
+		return err
+	}
+	l, err := varve.OpenFS(context.Background(), &reportingFS{osfs.New(o.Dir), p}, o.Dir, options)
 	if err != nil {
 		return err
 	}
@@ -128,6 +146,9 @@ func killChild(arg string) error {
 				}
 				p.say("begin %d %d", w, n)
 				s, err := l.Append(context.Background(), recs...)
+				for ; errors.Is(err, varve.ErrTierDown); s, err = l.Append(context.Background(), recs...) {
+					time.Sleep(time.Millisecond) // the bucket may hold more than the directory
+				}
 				if err != nil {
 					errs <- err
 					return
@@ -221,11 +242,16 @@ func listen(t *testing.T, out io.Reader, metaCall int, after time.Duration, fire
 // verify reads the directory without a writer and compares it with everything ever acked.
 func verify(t *testing.T, dir string, acked map[int64]uint32) int64 {
 	t.Helper()
-	x, err := varve.Inspect(t.Context(), dir, varve.InspectOptions{})
+	return verifyWith(t, dir, varve.InspectOptions{}, acked)
+}
+
+func verifyWith(t *testing.T, dir string, o varve.InspectOptions, acked map[int64]uint32) int64 {
+	t.Helper()
+	x, err := varve.Inspect(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, found := int64(0), 0
+	next, found, seen := int64(0), 0, map[string]int64{}
 	for r, err := range x.Records(t.Context(), varve.Position{}) {
 		if err != nil {
 			t.Fatal(err)
@@ -234,6 +260,10 @@ func verify(t *testing.T, dir string, acked map[int64]uint32) int64 {
 			t.Fatalf("offset %d follows %d", r.Offset, next-1)
 		}
 		next++
+		if first, twice := seen[string(r.Value)]; twice {
+			t.Fatalf("offsets %d and %d hold the same record %q", first, r.Offset, r.Value)
+		}
+		seen[string(r.Value)] = r.Offset
 		if sum, ok := acked[r.Offset]; ok {
 			found++
 			if sum != crc32.ChecksumIEEE(r.Value) {
@@ -247,14 +277,22 @@ func verify(t *testing.T, dir string, acked map[int64]uint32) int64 {
 	return next
 }
 
-func TestKill(t *testing.T) {
-	kills := killsDefault
-	if s := os.Getenv("VARVE_KILLS"); s != "" {
-		var err error
-		if kills, err = strconv.Atoi(s); err != nil || kills < 1 {
-			t.Fatalf("VARVE_KILLS=%q: want a number above 0", s)
-		}
+// killCount is how many kills there are.
+func killCount(t *testing.T) int {
+	t.Helper()
+	s := os.Getenv("VARVE_KILLS")
+	if s == "" {
+		return killsDefault
 	}
+	kills, err := strconv.Atoi(s)
+	if err != nil || kills < 1 {
+		t.Fatalf("VARVE_KILLS=%q: want a number above 0", s)
+	}
+	return kills
+}
+
+func TestKill(t *testing.T) {
+	kills := killCount(t)
 	for _, mode := range []varve.FsyncMode{varve.OnCommit, varve.Periodic, varve.None} {
 		t.Run(mode.String(), func(t *testing.T) { killMode(t, mode, kills) })
 	}
