@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"varve"
+	"varve/core/segment"
 	"varve/tiers/dirbucket"
 )
 
@@ -111,12 +112,21 @@ func (t *demoTiers) first(ctx context.Context, l *varve.Log) error {
 		return err
 	}
 	files, err := segmentsIn(t.dir)
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no segment is left on disk: %w", err)
+	if err != nil {
+		return err
+	}
+	for len(files) > 0 && filepath.Base(files[0]) < segment.Name(l.Stats().HotStart, 0) { // about to be removed
+		files = files[1:]
+	}
+	if len(files) == 0 {
+		return errors.New("no segment is left on disk")
 	}
 	batches, err := batchesOf(files[0], x.View.LogID)
-	if err != nil || len(batches) == 0 {
-		return fmt.Errorf("no batch in %s: %w", files[0], err)
+	switch {
+	case err != nil:
+		return err
+	case len(batches) == 0:
+		return fmt.Errorf("no batch in %s", files[0])
 	}
 	hit := batches[len(batches)/2]
 	if err := flip(hit.file, (hit.pos+hit.end)/2); err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"varve"
+	"varve/core/segment"
+	"varve/tiers/cold"
 )
 
 // diskBound is what the log takes of the local disk. -1 is no bound.
@@ -21,10 +23,10 @@ type diskBound struct {
 type requestCost struct {
 	ObjectBytes int64 `json:"object_bytes"`
 	Objects     int64 `json:"objects"`
-	Puts        int64 `json:"puts"`      // parts, starts and ends of uploads, manifest
+	Puts        int64 `json:"puts"`      // parts, starts and ends of uploads, manifest; one open
 	Gets        int64 `json:"gets"`      // of the writer: the manifest once an open, and merging
 	Deletes     int64 `json:"deletes"`   // by retention and merging
-	ReadGets    int64 `json:"read_gets"` // of a reader that reads all of it once
+	ReadGets    int64 `json:"read_gets"` // of log read, which reads the manifest and all of it once
 	Lists       int64 `json:"lists"`     // never: only cold scrub and rebuild-manifest list
 }
 
@@ -107,18 +109,23 @@ func requests(s *settings, rate int64) *requestCost {
 		return nil
 	}
 	object := max(1, min(int64(s.SegmentBytes), coldLag(s, rate).Bytes))
+	return requestsOf(s, object, divide(times(rate, day), object))
+}
+
+// requestsOf counts the requests for so many objects.
+func requestsOf(s *settings, object, objects int64) *requestCost {
 	part := int64(s.ColdPartBytes)
-	c := &requestCost{ObjectBytes: object, Objects: divide(times(rate, day), object)}
-	c.Puts = c.Objects * (uploads(object, part) + 2)
+	c := &requestCost{ObjectBytes: object, Objects: objects}
+	c.Puts = 1 + c.Objects*(uploads(object, part)+2) // an open claims the manifest
 	c.Gets = 1
-	c.ReadGets = 1 + c.Objects*divide(object, part)
+	c.ReadGets = 1 + readAll(c.Objects, object)
 	if small := int64(s.ColdMergeBelowBytes); object < small {
 		each := divide(small, object)
 		merges := c.Objects / each
 		c.Puts += merges * (uploads(each*object, part) + 3)
 		c.Gets += merges * each * divide(object, part)
 		c.Deletes += merges * each
-		c.ReadGets = 1 + merges*divide(each*object, part) + c.Objects%each*divide(object, part)
+		c.ReadGets = 1 + readAll(merges, each*object) + c.Objects%each*reads(object, readerBytes)
 		c.Objects = merges + c.Objects%each
 	}
 	if s.RetentionBytes != varve.Unlimited || s.RetentionAge != varve.Unlimited {
@@ -134,6 +141,29 @@ func uploads(object, part int64) int64 {
 		return 1
 	}
 	return divide(object, part) + 2
+}
+
+// readAll counts the requests of a reader that reads objects from first byte to last. It begins with
+// little, and asks for what a reader wants at once where it goes on to the next object. Batches are small.
+func readAll(objects, each int64) int64 {
+	if objects == 0 {
+		return 0
+	}
+	return reads(each, cold.ReadFirst) + (objects-1)*reads(each, readerBytes)
+}
+
+// reads counts the requests for one object, the first of which asks for so much. Each but the second
+// asks for twice as much as the one before.
+func reads(object, ask int64) (n int64) {
+	next, most := int64(2*cold.ReadFirst), int64(cold.DefaultOptions().ReadAheadBytes)
+	for at := int64(segment.SectorBytesMin); at < object; n++ {
+		if ask == most {
+			return n + divide(object-at, most)
+		}
+		at += ask
+		ask, next = next, min(2*next, most)
+	}
+	return n
 }
 
 func divide(a, b int64) int64 { return a/b + min(a%b, 1) }

@@ -52,8 +52,8 @@ memory       19.4 MiB, and 1.1 MiB for each reader (read ahead, or a batch of ma
              16 MiB: part of an upload (cold.part_bytes)
 disk         8.4 GiB: retention keeps 24h, what is in one segment with the oldest of that, and what arrives in retention_check_interval; while the cold tier cannot be reached it grows on, until min_free_bytes are left
              1 B stay free
-cold, a day  at 100 KiB/s: 72 objects of 58.6 MiB, 2232 PUT, 577 GET, 216 DELETE, no LIST
-             a reader of all of it: 577 GET
+cold, a day  at 100 KiB/s: 72 objects of 58.6 MiB, 2233 PUT, 577 GET, 216 DELETE, no LIST
+             a reader of all of it: 2521 GET
 `
 	got := explainedText(t, "--write-rate", "100KiB", "--config", configured(t, allKeys))
 	text, warned, _ := strings.Cut(got, "warning ")
@@ -134,7 +134,7 @@ func TestExplainRequests(t *testing.T) {
 		if s.ColdMaxUploadAge > 0 {
 			object = min(object, x.WriteRate*int64(time.Duration(s.ColdMaxUploadAge).Seconds()))
 		}
-		want := requestCost{ObjectBytes: object, Gets: 1, ReadGets: 1}
+		want := requestCost{ObjectBytes: object, Puts: 1, Gets: 1, ReadGets: 1}
 		put := func(bytes int64) {
 			want.Puts += 2 // announced, entered
 			if bytes > int64(s.ColdPartBytes) {
@@ -169,15 +169,24 @@ func TestExplainRequests(t *testing.T) {
 				kept, small = append(kept, total), nil
 			}
 		}
-		for _, o := range append(kept, small...) {
-			want.ReadGets += get(o)
+		for i, o := range append(kept, small...) {
+			asks := []int64{128 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20}
+			if i == 0 {
+				asks[0] = 64 << 10
+			}
+			for at := int64(512); at < o; want.ReadGets++ {
+				if len(asks) == 0 {
+					asks = []int64{4 << 20}
+				}
+				at, asks = at+asks[0], asks[1:]
+			}
 			want.Objects++
 		}
 		if *x.Requests != want {
 			t.Errorf("%q:\n got %+v\nwant %+v", args, *x.Requests, want)
 		}
 	}
-	if x := explainedJSON(t, "--cold-url", "s3://bucket", "--retention-age", "24h"); x.Requests.Deletes != 338 || x.Requests.Puts != 338*36+2*338 {
+	if x := explainedJSON(t, "--cold-url", "s3://bucket", "--retention-age", "24h"); x.Requests.Deletes != 338 || x.Requests.Puts != 1+338*36+2*338 {
 		t.Errorf("%+v", x.Requests)
 	}
 }

@@ -34,13 +34,13 @@ type ranged struct {
 
 func (r *ranged) end() int64 { return r.at + int64(len(r.buf)) }
 
-// readFirst is what a read at a new place asks for; it doubles while reads go on in order.
-const readFirst = 64 << 10
+// ReadFirst is what a read at a new place asks for; it doubles while reads go on in order.
+const ReadFirst = 64 << 10
 
 // OpenObject implements disk.Objects.
 func (s *Store) OpenObject(x *core.Extent) disk.File {
 	o := x.Object()
-	return &object{store: s, key: s.objectKey(&o), size: x.Bytes, footer: x.Bytes - x.FooterBytes, step: readFirst}
+	return &object{store: s, key: s.objectKey(&o), size: x.Bytes, footer: x.Bytes - x.FooterBytes, step: ReadFirst}
 }
 
 // ReadAt implements disk.File.
@@ -89,7 +89,7 @@ func (o *object) advance(off int64, bytes int) error {
 		return err
 	}
 	if !inOrder {
-		o.step, o.behind.buf = readFirst, o.behind.buf[:0]
+		o.step, o.behind.buf = ReadFirst, o.behind.buf[:0]
 	} else {
 		o.behind, o.ahead = o.ahead, o.behind
 	}
