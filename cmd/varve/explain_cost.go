@@ -49,10 +49,13 @@ func memory(s *settings) []share {
 		{"producers, 4096", producers * producerSize},
 		{"window of an open", windowBytes},
 	}
+	reader := readerBytes + int64(s.MaxBatchBytes)
 	if s.cold() {
-		all = append(all, share{"part of an upload (cold.part_bytes)", int64(s.ColdPartBytes)})
+		o := cold.DefaultOptions() // parts on their way, and one that is filled; ranges behind, at and ahead of a reader
+		all = append(all, share{"parts of an upload (cold.part_bytes)", int64(o.PartsAtOnce+1) * int64(s.ColdPartBytes)})
+		reader += 3 * int64(o.ReadAheadBytes)
 	}
-	return append(all, share{"each reader (read ahead, or a batch of max_batch_bytes)", readerBytes + int64(s.MaxBatchBytes)})
+	return append(all, share{"each reader (read ahead, or a batch of max_batch_bytes)", reader})
 }
 
 // onDisk says how far the local files grow: by whichever rule of retention comes first.

@@ -44,12 +44,12 @@ worst loss   process killed: nothing
 behind acks  hot: 40ms, 4 KiB at 100 KiB/s: two intervals of fsync_interval_ms
              warm: no bound: an ack does not wait longer than warm.wait_timeout_ms
              cold: 10m, 58.6 MiB at 100 KiB/s: cold.max_upload_age (10m; a segment takes longer to fill), and the time of the upload
-memory       19.4 MiB, and 1.1 MiB for each reader (read ahead, or a batch of max_batch_bytes)
+memory       67.4 MiB, and 13.1 MiB for each reader (read ahead, or a batch of max_batch_bytes)
              2 MiB: accepted and not yet written (pending_bytes)
              384 KiB: index of the active segment (segment_bytes, index_spacing_bytes)
              768 KiB: producers, 4096
              256 KiB: window of an open
-             16 MiB: part of an upload (cold.part_bytes)
+             64 MiB: parts of an upload (cold.part_bytes)
 disk         8.4 GiB: retention keeps 24h, what is in one segment with the oldest of that, and what arrives in retention_check_interval; while the cold tier cannot be reached it grows on, until min_free_bytes are left
              1 B stay free
 cold, a day  at 100 KiB/s: 72 objects of 58.6 MiB, 2233 PUT, 577 GET, 216 DELETE, no LIST
