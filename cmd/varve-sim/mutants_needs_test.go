@@ -27,8 +27,6 @@ var notProven = map[string]string{
 	"outage":                  "the same",
 	"move":                    "the same",
 	"spoil":                   "the same",
-	"check.K12":               "the audits, which find the same once the disk lacks it",
-	"check.K13":               "the audits, which find the same later",
 }
 
 // Each fault and each checker is needed by some mutant: one that survives without it, which the gate
