@@ -26,7 +26,6 @@ var notProven = map[string]string{
 	"lose":                    "a switch of seeds with a bucket, whose mutants are few",
 	"outage":                  "the same",
 	"move":                    "the same",
-	"spoil":                   "the same",
 }
 
 // Each fault and each checker is needed by some mutant: one that survives without it, which the gate
