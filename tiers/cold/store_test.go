@@ -1,0 +1,81 @@
+package cold
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"varve/core"
+	"varve/sim/fakebucket"
+	"varve/tiers"
+)
+
+// storeOn returns a store whose bucket holds one object.
+func storeOn(t *testing.T, x *core.Extent, body []byte) (*Store, *fakebucket.Bucket) {
+	t.Helper()
+	b := fakebucket.New()
+	s := NewStore(b, "log/", nil, Options{PartBytes: 1 << 20, ReadAheadBytes: 4096})
+	o := x.Object()
+	if _, err := b.Put(context.Background(), s.objectKey(&o), body, tiers.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	return s, b
+}
+
+// An object that is not as long as the manifest says is an error, not a shorter log.
+func TestObjectOfAnotherSize(t *testing.T) {
+	for _, size := range []int64{99, 101} {
+		x := &core.Extent{Base: 0, Until: 5, Epoch: 1, Attempt: 1, Bytes: size}
+		s, _ := storeOn(t, x, make([]byte, 100))
+		if n, err := s.OpenObject(x).ReadAt(make([]byte, 200), 0); !errors.Is(err, ErrShortObject) {
+			t.Errorf("100 bytes where the manifest says %d: read %d, %v", size, n, err)
+		}
+	}
+	x := &core.Extent{Base: 0, Until: 5, Epoch: 1, Attempt: 1, Bytes: 100}
+	s, _ := storeOn(t, x, make([]byte, 100))
+	if n, err := s.OpenObject(x).ReadAt(make([]byte, 200), 0); n != 100 || !errors.Is(err, io.EOF) {
+		t.Errorf("read %d, %v", n, err)
+	}
+}
+
+func TestObjectsAreNeverWritten(t *testing.T) {
+	x := &core.Extent{Base: 0, Until: 5, Epoch: 1, Attempt: 1, Bytes: 10}
+	s, b := storeOn(t, x, make([]byte, 10))
+	f := s.OpenObject(x)
+	_, err := f.WriteAt([][]byte{{1}}, 0)
+	for _, err := range []error{err, f.WriteZeros(0, 1), f.Truncate(0), f.Sync()} {
+		if !errors.Is(err, errReadOnly) {
+			t.Error(err)
+		}
+	}
+	if b.Calls(fakebucket.OpPut) != 1 {
+		t.Error("something was written")
+	}
+}
+
+// An upload counts only if the bucket has what was sent: its size and its checksum.
+func TestUploadIsComparedWithWhatTheBucketHas(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		o    tiers.Object
+		want error
+	}{
+		{"the same", tiers.Object{Bytes: 10, CRC: 7, HasCRC: true}, nil},
+		{"without a checksum", tiers.Object{Bytes: 10}, nil},
+		{"shorter", tiers.Object{Bytes: 9, CRC: 7, HasCRC: true}, errObjectDiffers},
+		{"another checksum", tiers.Object{Bytes: 10, CRC: 8, HasCRC: true}, errObjectDiffers},
+	} {
+		s := NewStore(fakebucket.New(), "log/", nil, DefaultOptions())
+		s.up.size, s.up.crc, s.up.footer = 10, 7, 3
+		e := &core.Upload{Bytes: 10}
+		if err := s.finished(&core.Result{}, e, &x.o, nil); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+	s := NewStore(fakebucket.New(), "log/", nil, DefaultOptions())
+	s.up.size = 9
+	if err := s.finished(&core.Result{}, &core.Upload{Bytes: 10}, &tiers.Object{Bytes: 9}, nil); !errors.Is(err, errObjectDiffers) {
+		t.Errorf("less was sent than the object has: %v", err)
+	}
+}
