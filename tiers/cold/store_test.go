@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"varve/core"
+	"varve/core/manifest"
 	"varve/sim/fakebucket"
 	"varve/tiers"
 )
@@ -77,5 +78,31 @@ func TestUploadIsComparedWithWhatTheBucketHas(t *testing.T) {
 	s.up.size = 9
 	if err := s.finished(&core.Result{}, &core.Upload{Bytes: 10}, &tiers.Object{Bytes: 9}, nil); !errors.Is(err, errObjectDiffers) {
 		t.Errorf("less was sent than the object has: %v", err)
+	}
+}
+
+// crcLies is a bucket that keeps a checksum of another version beside its objects, as a server does
+// that dies between writing the two.
+type crcLies struct{ tiers.Bucket }
+
+func (b crcLies) Get(ctx context.Context, key string, pos int64, p []byte) (int, tiers.Object, error) {
+	n, o, err := b.Bucket.Get(ctx, key, pos, p)
+	if err == nil && int64(n) == o.Bytes {
+		return 0, tiers.Object{}, tiers.ErrCorrupt
+	}
+	return n, o, err
+}
+
+// TestManifestWithALyingChecksum: the text's own checksum decides, not what the bucket keeps beside it.
+func TestManifestWithALyingChecksum(t *testing.T) {
+	b := fakebucket.New()
+	o, err := b.Put(t.Context(), "log/"+manifest.ManifestKey, []byte("a text"), tiers.Condition{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewStore(crcLies{b}, "log/", nil, DefaultOptions())
+	e := new(core.LoadManifest)
+	if err := s.Run(e); err != nil || string(e.Bytes) != "a text" || e.Tag != o.Tag {
+		t.Fatalf("%q, tag %q, error %v", e.Bytes, e.Tag, err)
 	}
 }
