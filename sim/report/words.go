@@ -14,6 +14,7 @@ var Properties = map[string]string{
 	"K9":        "After a failed sync nothing is acked until the log is opened again, and no failed call is ignored.",
 	"K10":       "Recovering what was just recovered changes nothing.",
 	"K11":       "Damage is reported or refused: never served, never cut away below what is proven.",
+	"K12":       "What the cold tier holds is what the log holds.",
 	"K13":       "Nothing is deleted that no verified copy replaces; the tiers together have no gap.",
 	"K14":       "Retention deletes what the policy says and no more; the start of the log never moves back.",
 	"K15":       "Following the log is ordered, complete, without repeats, and resumes in the next life.",
