@@ -81,7 +81,10 @@ func (m *Marks) Join(o *Marks) {
 }
 
 func (w *World) collectMarks() {
-	w.res.Marks.Disk |= w.disk.Marks() | w.other.Marks()
+	w.res.Marks.Disk |= w.disk.Marks()
+	if w.h.On(SwMove) {
+		w.res.Marks.Disk |= w.other.Marks()
+	}
 	if w.h.Cold() {
 		w.res.Marks.Bucket |= w.cold.bucket.Marks()
 		w.res.Marks.Cold = true
