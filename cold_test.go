@@ -74,6 +74,37 @@ func closeLog(t *testing.T, l *Log) {
 	}
 }
 
+// editManifest puts what edit makes of the text of the manifest in its place.
+func editManifest(t *testing.T, bucket string, edit func(text []byte) []byte) {
+	t.Helper()
+	ctx := context.Background()
+	b, err := dirbucket.Open(bucket, dirbucket.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, 1<<20)
+	n, _, err := b.Get(ctx, coldPrefix+manifest.ManifestKey, 0, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Put(ctx, coldPrefix+manifest.ManifestKey, edit(text[:n]), tiers.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// editEntries is editManifest for what the manifest says.
+func editEntries(t *testing.T, bucket string, edit func(m *manifest.Manifest)) {
+	t.Helper()
+	editManifest(t, bucket, func(text []byte) []byte {
+		var m manifest.Manifest
+		if err := manifest.Parse(text, &m); err != nil {
+			t.Fatal(err)
+		}
+		edit(&m)
+		return manifest.Append(nil, &m)
+	})
+}
+
 // refusal opens a log and wants a refusal that says so.
 func refusal(t *testing.T, dir, bucket string, o Options, want string) {
 	t.Helper()
@@ -117,34 +148,20 @@ func TestManifestsThatDoNotCount(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, bucket := filled(t, 100)
-			ctx := context.Background()
-			b, err := dirbucket.Open(bucket, dirbucket.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := make([]byte, 1<<20)
-			n, _, err := b.Get(ctx, coldPrefix+manifest.ManifestKey, 0, text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = text[:n]
 			switch c.name {
 			case "damaged":
-				text[n/2] ^= 1
+				editManifest(t, bucket, func(text []byte) []byte {
+					text[len(text)/2] ^= 1
+					return text
+				})
 			case "newer":
-				text = bytes.Replace(text, []byte(`"version":1`), []byte(`"version":2`), 1)
-				text = text[:bytes.LastIndex(text, []byte(`"crc":"`))]
-				text = fmt.Appendf(text, "\"crc\":\"%08x\"}\n", crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)))
+				editManifest(t, bucket, func(text []byte) []byte {
+					text = bytes.Replace(text, []byte(`"version":1`), []byte(`"version":2`), 1)
+					text = text[:bytes.LastIndex(text, []byte(`"crc":"`))]
+					return fmt.Appendf(text, "\"crc\":\"%08x\"}\n", crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)))
+				})
 			case "foreign":
-				var m manifest.Manifest
-				if err := manifest.Parse(text, &m); err != nil {
-					t.Fatal(err)
-				}
-				m.LogID[0] ^= 1
-				text = manifest.Append(nil, &m)
-			}
-			if _, err := b.Put(ctx, coldPrefix+manifest.ManifestKey, text, tiers.Condition{}); err != nil {
-				t.Fatal(err)
+				editEntries(t, bucket, func(m *manifest.Manifest) { m.LogID[0] ^= 1 })
 			}
 			refusal(t, dir, bucket, Options{}, c.want)
 		})
@@ -154,25 +171,11 @@ func TestManifestsThatDoNotCount(t *testing.T) {
 // TestGapBetweenTiers: what no tier holds is refused by name, and given up only if the operator says so.
 func TestGapBetweenTiers(t *testing.T) {
 	dir, bucket := filled(t, 200)
-	ctx := context.Background()
-	b, err := dirbucket.Open(bucket, dirbucket.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := make([]byte, 1<<20)
-	n, _, err := b.Get(ctx, coldPrefix+manifest.ManifestKey, 0, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var m manifest.Manifest
-	if err := manifest.Parse(text[:n], &m); err != nil {
-		t.Fatal(err)
-	}
-	last := m.Segments[len(m.Segments)-1].Base
-	m.Segments = m.Segments[:len(m.Segments)-1]
-	if _, err := b.Put(ctx, coldPrefix+manifest.ManifestKey, manifest.Append(nil, &m), tiers.Condition{}); err != nil {
-		t.Fatal(err)
-	}
+	var last int64
+	editEntries(t, bucket, func(m *manifest.Manifest) {
+		last = m.Segments[len(m.Segments)-1].Base
+		m.Segments = m.Segments[:len(m.Segments)-1]
+	})
 	refusal(t, dir, bucket, Options{}, fmt.Sprintf("records [%d, 200) are neither on disk nor in the cold tier", last))
 	l := coldLog(t, dir, bucket, Options{AcceptLoss: true})
 	if l.Start() != 200 {

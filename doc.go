@@ -20,6 +20,11 @@
 //	Periodic     in the page cache     nothing lost    at most the last two intervals
 //	None         in the page cache     nothing lost    what the system had not written
 //
+// With Options.Cold sealed segments become objects of a bucket, and files leave the disk only once they
+// are there; readers see one log across both. An empty directory is rebuilt from the bucket: what was
+// acked and not exported yet went with the disk. Who opens the log from the bucket owns it; the owner
+// before is poisoned (ErrOwnerFenced) as soon as it finds out.
+//
 // A failed sync poisons the log: nobody can know what the device holds, and asking again would lie.
 // Appends answer ErrPoisoned from then on, reads below Committed go on, and Close and Open again are
 // the way out.

@@ -93,26 +93,11 @@ func New() *Disk {
 
 // Reset makes the disk empty and faultless. It costs what was used since the last Reset.
 func (d *Disk) Reset(p Params) {
-	for _, n := range d.inodes {
-		n.reset()
-		d.free = append(d.free, n)
-	}
-	d.inodes = d.inodes[:0]
-	for _, h := range d.handles {
-		h.close()
-	}
-	d.open, d.next = 0, 0
-	for i := range d.dirs {
-		d.dirs[i].reset()
-	}
-	d.lives, d.pairs = 0, 0
-	for i := range d.fs {
-		d.fs[i].begin()
-	}
+	d.lives = 0
+	d.Lose()
 	d.rand.Seed(p.Seed)
 	d.faults, d.marks, d.readOnly = 0, 0, false
-	d.capacity, d.used = p.Capacity, 0
-	d.last, d.sweepAt = nil, sweepMin
+	d.capacity = p.Capacity
 	d.counts = Counts{}
 	d.violation = violation{}
 	d.Heal()

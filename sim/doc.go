@@ -31,6 +31,11 @@
 // die in recovery. At the end all faults are over, and within bounded virtual time everything has to
 // resolve: readers see the whole log, retention has done its work, the log closes cleanly.
 //
+// ExpandMix draws schedules of a log with a cold tier, too (cold.go, expand_cold.go): its bucket fails
+// and does not answer, disks are lost, segments leave them, objects are spoiled, and another host with a
+// disk of its own takes the log over and gives it back. One process runs at a time; what a host before
+// has sent to the bucket may still arrive.
+//
 // Shrink makes a failing schedule small (shrink.go); FromBytes reads any bytes as one (bytes.go). A Tap
 // gets a run as data instead of text (tap.go), and Leave takes faults or checkers out (without.go).
 //
@@ -45,10 +50,13 @@
 //	K9          a call that failed fails its effect, and the log acts on it (lanes.go, readers.go)
 //	K10         a second recovery has nothing to do and keeps the same (check.go)
 //	K11         no open ends below a frontier that is stated on the disk, whatever it did (check.go)
+//	K12         the cold tier holds what the log holds (cold.go)
+//	K13         nothing is removed or deleted that no object holds (cold_proof.go)
 //	K17         the same calls give clients one history under other configurations (same.go)
 //	K18         the same schedule has the same hash over all events and answers (Result.Hash)
 //	K19         liveness: everything resolves once the faults are over (settle.go)
-//	K20         a clean close leaves nothing open, unfinished or to be recovered (check.go)
+//	K20         a clean close leaves nothing open, unfinished or to be recovered (check.go), and no object
+//	            that no manifest lists (cold.go)
 //	K21         marks: rare branches are reached (marks.go)
 //	K22         an independent decoder finds what the device holds (decoder.go)
 //	K23         a call that no log can carry out is refused and changes nothing (misuse.go)
