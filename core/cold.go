@@ -454,10 +454,10 @@ func (l *Log) onReadBack(now Now, e *LoadManifest) {
 		l.mark(MarkManifestOdd)
 		c.backoff(now, Catalogue, errOddManifest)
 	default:
-		if m.Sequence != c.m.Sequence {
+		won := m.Sequence != c.m.Sequence
+		if won {
 			l.mark(MarkSwapOurs) // the reply was lost
 		}
-		won := m.Sequence != c.m.Sequence
 		c.doubt = false
 		c.succeeded(Catalogue)
 		l.adopt(m, e.Tag, now.Wall)

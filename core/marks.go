@@ -110,7 +110,8 @@ const (
 	MarkOffload                       // on request
 	MarkRetentionCold                 // total retention moved Start in the cold tier
 	MarkObjectScanned                 // an open read the footer of an object
-	MarkObjectUnread                  // and could not: producers in it are forgotten
+	MarkObjectWait                    // and had to ask again
+	MarkObjectUnread                  // or found none that is whole: producers in it are forgotten
 	MarkPage                          // a page of the manifest was written
 	MarkPageFailed                    // and nobody knows whether it is there
 	MarkHealed                        // damage was healed: the cold tier serves what a file held

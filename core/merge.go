@@ -247,11 +247,18 @@ func (l *Log) nextObject() Effect {
 	return &b.object
 }
 
-// onObject keeps what a footer names. One that cannot be read costs what is known of producers, and
-// nothing else.
+// onObject keeps what a footer names. A bucket that does not answer is asked again; an object that is
+// not there, or not whole, costs what is known of producers, and nothing else.
 func (l *Log) onObject(now Now, e *ScanObject, err error) {
-	b := &l.boot
-	if err == nil && e.Info.Sealed {
+	b, c := &l.boot, &l.cold
+	if err != nil {
+		l.mark(MarkObjectWait)
+		c.backoff(now, Catalogue, err)
+		b.retryAt = c.retryAt[Catalogue]
+		return
+	}
+	c.succeeded(Catalogue)
+	if e.Info.Sealed {
 		l.mark(MarkObjectScanned)
 		info := segment.FileInfo{Footer: e.Info.Footer}
 		info.Producers = append(info.Producers, e.Info.Producers...)
@@ -292,7 +299,7 @@ func (l *Log) coldDown(now Now, err error) {
 	}
 	b.degraded = true
 	b.retryAt = 0
-	c.m.CopyFrom(&manifest.Manifest{})
+	c.list.reset()
 	l.scanFiles(now)
 }
 

@@ -218,7 +218,6 @@ func (c *catalogue) paged(n *manifest.Manifest) {
 
 // deletedPages adds to a Delete what lies wholly below Start and lists no object any more.
 func (c *catalogue) deletedPages(m *manifest.Manifest, start Offset, d *Delete) {
-	d.Pages = d.Pages[:0]
 	to := c.goneTo()
 	for i := range m.Pages {
 		if p := &m.Pages[i]; p.End <= start && (p.End <= to || c.textOf(p.Number) == nil) && !c.hasLeft(p.Number) {

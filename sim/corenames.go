@@ -113,6 +113,7 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkOffload:           "offload",
 	core.MarkRetentionCold:     "retention-cold",
 	core.MarkObjectScanned:     "object-scanned",
+	core.MarkObjectWait:        "object-wait",
 	core.MarkObjectUnread:      "object-unread",
 	core.MarkPage:              "page",
 	core.MarkPageFailed:        "page-failed",

@@ -236,7 +236,10 @@ func (s *Store) scanObject(r *core.Result, e *core.ScanObject) error {
 		Source: s.OpenObject(x), Bytes: x.Bytes, ID: x.Segment, Base: x.Base, LogID: e.LogID,
 		SectorBytes: segment.SectorBytesMin, Lineage: e.Lineage,
 	}, false, &e.Info)
-	if err != nil {
+	switch {
+	case errors.Is(err, disk.ErrNotExist), errors.Is(err, ErrShortObject), errors.Is(err, tiers.ErrCorrupt):
+		e.Info = segment.FileInfo{} // nothing to read: it is not the object that the manifest lists
+	case err != nil:
 		return failed(r, core.StepRead, err)
 	}
 	return nil
