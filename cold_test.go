@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -357,4 +358,61 @@ func readAll(t *testing.T, l *Log, first, end int64) {
 	if next != end {
 		t.Fatalf("read up to %d of %d", next, end)
 	}
+}
+
+// flakyBucket does not answer the first reads of objects.
+type flakyBucket struct {
+	tiers.Bucket
+	failures atomic.Int32
+}
+
+func (b *flakyBucket) Get(ctx context.Context, key string, pos int64, p []byte) (int, tiers.Object, error) {
+	if strings.Contains(key, "/segments/") && b.failures.Add(-1) >= 0 {
+		return 0, tiers.Object{}, tiers.ErrThrottled
+	}
+	return b.Bucket.Get(ctx, key, pos, p)
+}
+
+// TestProducersOutliveTheDisk: a batch that is sent again after its segment and the disk are gone gets
+// its old span, also where the bucket does not answer at once.
+func TestProducersOutliveTheDisk(t *testing.T) {
+	dir, bucket := filepath.Join(t.TempDir(), "log"), t.TempDir()
+	ctx := context.Background()
+	batch := EncodeRecords(nil, Record{Value: value(0)})
+	batch.Producer = &Producer{ID: 7, Epoch: 0, Sequence: 0}
+	send := func(l *Log) Span {
+		t.Helper()
+		p, err := l.AppendBatch(batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := p.Wait(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	l := coldLog(t, dir, bucket, Options{Create: true})
+	first := send(l)
+	if err := l.Offload(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	b, err := dirbucket.Open(bucket, dirbucket.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flaky := &flakyBucket{Bucket: b}
+	flaky.failures.Store(2)
+	l, err = Open(ctx, dir, Options{Cold: flaky, ColdPrefix: coldPrefix, MinFreeBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := send(l); again != first || l.Committed() != 1 {
+		t.Fatalf("span %v, was %v; committed %d", again, first, l.Committed())
+	}
+	closeLog(t, l)
 }
