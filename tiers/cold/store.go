@@ -232,8 +232,10 @@ func (s *Store) loadPage(r *core.Result, e *core.LoadPage) (err error) {
 
 func (s *Store) scanObject(r *core.Result, e *core.ScanObject) error {
 	x := &e.Extent
+	f := s.OpenObject(x)
+	defer f.Close() //nolint:errcheck // it waits for what was read ahead
 	err := s.scanner.Scan(&segment.ScanFile{
-		Source: s.OpenObject(x), Bytes: x.Bytes, ID: x.Segment, Base: x.Base, LogID: e.LogID,
+		Source: f, Bytes: x.Bytes, ID: x.Segment, Base: x.Base, LogID: e.LogID,
 		SectorBytes: segment.SectorBytesMin, Lineage: e.Lineage,
 	}, false, &e.Info)
 	switch {
