@@ -95,7 +95,7 @@ func (x *expander) bound(e *Event) {
 	case Offload:
 		e.A %= 1001
 	case Lose, Move:
-		e.A = (1 + e.A) * microsecond
+		e.A, e.B = (1+e.A)*microsecond, e.B*microsecond
 	case Spoil:
 		e.A, e.B = e.A%1001, e.B%spoilCount
 	case Outage:

@@ -58,6 +58,7 @@ func (c *coldWorld) reset(w *World) {
 	w.lanes = core.LaneCount
 	c.bucket.Reset(fakebucket.Params{Seed: sub(w.h.Seed, 6), PartBytesMin: partBytesMin})
 	c.bucket.SetFaults(w.h.Bucket)
+	w.rival.reset()
 	c.exposed, c.swaps, c.told = false, 0, c.told[:0]
 }
 
@@ -99,9 +100,15 @@ func (w *World) lose(e *Event) {
 
 // move lets another host open the log, which takes it over from the bucket. Its own disk is empty, or
 // holds what it wrote when it had the log before. What the host before has not exported is lost to it.
+// The process there dies, or lives on beside it: see rival.
 func (w *World) move(e *Event) {
 	if !w.h.Cold() || !w.h.On(SwMove) {
 		return
+	}
+	lives := e.B > 0 && w.mayLiveOn()
+	w.endRival() // it runs where the log is opened now
+	if lives {
+		w.part(e)
 	}
 	w.leave(e.A)
 	w.disk, w.other = w.other, w.disk
@@ -114,7 +121,7 @@ func (w *World) move(e *Event) {
 	w.useDisk()
 	w.res.Marks.add(MarkMoved)
 	if w.Trace != nil {
-		w.say(TrackWorld, Lost, "another host takes over; objects hold the log up to %d", w.cold.kept)
+		w.say(TrackWorld, Lost, "another host takes over; objects hold the log up to %d; the process before lives on: %v", w.cold.kept, lives)
 	}
 }
 
@@ -210,8 +217,8 @@ func (w *World) exports() bool {
 	return false
 }
 
-// objects judges K20 in the bucket: every object, and every page, is listed, unless it came late or its
-// writer died.
+// objects judges K20 in the bucket: every object, and every page, is listed, unless it came late, or its
+// writer died or was fenced.
 func (w *World) objects() {
 	if !w.h.Cold() {
 		return
@@ -250,7 +257,7 @@ func (w *World) objects() {
 			pages++ // each life may end between a page and the swap that names it
 			continue
 		}
-		if c.bucket.Struck(fakebucket.O3Late) == 0 {
+		if c.bucket.Struck(fakebucket.O3Late) == 0 && w.res.Marks.Sim>>MarkRival&1 == 0 {
 			w.fail("K20", "an object is in no manifest: "+name)
 			return
 		}

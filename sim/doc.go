@@ -33,8 +33,8 @@
 //
 // ExpandMix draws schedules of a log with a cold tier, too (cold.go, expand_cold.go): its bucket fails
 // and does not answer, disks are lost, segments leave them, objects are spoiled, and another host with a
-// disk of its own takes the log over and gives it back. One process runs at a time; what a host before
-// has sent to the bucket may still arrive.
+// disk of its own takes the log over and gives it back. What a host before has sent to the bucket may
+// still arrive, and its process may live on beside the new owner (rival.go).
 //
 // Shrink makes a failing schedule small (shrink.go); FromBytes reads any bytes as one (bytes.go). A Tap
 // gets a run as data instead of text (tap.go), and Leave takes faults or checkers out (without.go).
@@ -47,6 +47,7 @@
 // Package model judges what clients see: K1-K9, K11, K14-K17, K23. The world judges the rest:
 //
 //	K1          no frontier is ahead of what a sync covered (settle.go)
+//	K8          one owner: by the manifest, and by what the host before may still do (rival.go)
 //	K9          a call that failed fails its effect, and the log acts on it (lanes.go, readers.go)
 //	K10         a second recovery has nothing to do and keeps the same (check.go)
 //	K11         no open ends below a frontier that is stated on the disk, whatever it did (check.go)

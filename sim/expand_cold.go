@@ -112,6 +112,25 @@ func (x *expander) coldWorld() {
 		x.emit(Event{Kind: Spoil, A: x.r.Below(1001), B: x.r.Below(spoilCount)})
 	}
 	if x.on(SwMove) && x.percent(3) {
-		gone(Move)
+		x.moves()
 	}
+}
+
+// moves lets another host take over. In some cases the one before lives on; in some of them it had not
+// opened the log yet, because it had been taken over just before.
+func (x *expander) moves() {
+	r := &x.r
+	e := Event{Kind: Move, A: r.Between(microsecond, 5*millisecond)}
+	if !x.percent(33) {
+		x.emit(e)
+		x.at += e.A + x.openTime()
+		return
+	}
+	e.B = x.pick(1, r.Between(microsecond, 300*microsecond), r.Between(300*microsecond, 5*millisecond), r.Between(5*millisecond, 80*millisecond))
+	if x.percent(40) {
+		x.emit(Event{Kind: Move, A: e.A})
+		x.at += e.A + r.Below(x.openTime()+1)
+	}
+	x.emit(e)
+	x.at += e.A + x.openTime()
 }

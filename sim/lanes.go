@@ -188,6 +188,9 @@ func (w *World) completed(lane core.Lane) {
 	e, err, before := f.effect, f.err, w.log.Phase()
 	w.syncFailed(f)
 	f.effect = nil
+	if !w.process.opened {
+		w.process.found(e, err)
+	}
 	w.ask = askAll // a step of an effect that goes on is nothing to the log
 	if _, saved := e.(*core.SaveSuper); !saved || err != nil {
 		w.supers(e, err != nil)

@@ -20,9 +20,12 @@ type process struct {
 	life    int32
 	config  int64
 	rescue  bool // the operator opens with allow_damaged and repair_checksum_tail
+	loaded  bool // the open has read the manifest
+	tried   bool // and tried to claim it
 	faults  bool // random faults are on
 
 	doom     Death
+	nonce    uint64
 	saves    int64    // lives, from this one on, that end in a save of the superblock
 	lives    int64    // brief lives to come
 	recovery [2]int64 // call budgets of the lives to come
@@ -84,7 +87,8 @@ func (w *World) start() {
 	}
 	p.up = true
 	cfg := w.h.Config[p.config]
-	cfg.Nonce = sub(w.h.Seed, uint64(p.life)<<32) | 1
+	p.nonce = sub(w.h.Seed, uint64(p.life)<<32) | 1
+	cfg.Nonce = p.nonce
 	if p.rescue {
 		cfg.AllowDamaged, cfg.RepairChecksumTail = true, true
 	}
@@ -249,6 +253,10 @@ func (w *World) opened() {
 	}
 	w.epoch = l.Epoch()
 	w.cutEvidence()
+	if w.h.Cold() {
+		w.judgeClaim(l.Epoch(), p.nonce)
+		w.rival.claimed = true
+	}
 	w.check.Opened(w.clock.mono, model.Life{
 		Epoch: l.Epoch(), Policy: model.Policy(cfg.Sync), SyncInterval: cfg.SyncInterval,
 		Start: l.Start(), End: l.End(), Committed: l.Committed(),

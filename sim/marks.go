@@ -48,6 +48,9 @@ const (
 	MarkOutage     // the bucket did not answer for a while
 	MarkMoved      // another host opened the log
 	MarkSpoiled    // the bucket damaged an object
+	MarkRival      // the process of the host before lived on
+	MarkRivalAcked // and acked appends after another had opened the log
+	MarkClaimRace  // and gave way, because both had opened it
 	markCount
 )
 
@@ -56,6 +59,7 @@ var markNames = [markCount]string{
 	"second-process", "clock-forward", "clock-back", "clock-freeze", "clock-skew", "config-changed",
 	"pause", "stale-completion", "bad-config", "misuse", "open-failed", "open-refused", "poisoned", "closed",
 	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls", "disk-lost", "outage", "moved", "spoiled",
+	"rival", "rival-acked", "claim-race",
 }
 
 // Marks is what a run, or many, reached: of the disk, the core and the simulator.
@@ -201,6 +205,5 @@ var Unreachable = map[string]string{
 	"core manifest-damaged": "no fault damages the manifest for good; core tests do that",
 	"core tier-gap":         "no fault takes an object away; core tests do that",
 	"core accept-loss":      "what an operator says; core tests",
-	"core fenced":           "there is one owner; core tests have two",
 	"core export-lost":      "varve log repair, a command of the operator; core tests",
 }

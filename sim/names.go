@@ -35,7 +35,7 @@ var argNames = [kindCount][4]string{
 	Slow:     {"lane", "for"},
 	Offload:  {"where"},
 	Lose:     {"delay"},
-	Move:     {"delay"},
+	Move:     {"delay", "pause"},
 	Spoil:    {"where", "how"},
 	Outage:   {"how"},
 }

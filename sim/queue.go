@@ -12,6 +12,7 @@ const (
 	wakeExit              // the operator ends a process that cannot go on
 	wakeBrief             // a brief life appends and closes
 	wakeTimer             // a timer of the log is due: only looks
+	wakeRival             // the process of the host before goes on: arg says which
 )
 
 // entry is one event to come.

@@ -36,7 +36,7 @@ const (
 	Idle      // -: nothing; keeps virtual time going
 	Offload   // where (permille): what lies below leaves the local disk
 	Lose      // delay before the reopen: the process dies and the disk is lost
-	Move      // delay before the open: the process dies, and another host opens the log, with a disk of its own
+	Move      // delay before the open, pause: another host opens the log, with a disk of its own; the process before dies, or goes on after the pause if that is not 0
 	Spoil     // where (permille of the objects that the manifest lists), how (see SpoilKind): the bucket damages one
 	Outage    // how (see OutageKind), calls that are answered before it: every call of the bucket fails
 	kindCount

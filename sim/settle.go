@@ -220,6 +220,10 @@ func (w *World) beginLiveness() {
 	if w.Trace != nil {
 		w.say(TrackWorld, Healed, "all faults are over")
 	}
+	if w.rival.alive {
+		w.rival.born++
+		w.wakeRivalIn(1)
+	}
 	if !p.up && !w.opening() {
 		w.queue.push(entry{at: w.clock.mono + 1, kind: wakeOpen, life: p.life})
 	}
@@ -249,7 +253,7 @@ func (w *World) progress() {
 		w.pump()
 		w.deadline()
 	case w.stage == stageLiveness:
-		if w.followersBehind() || w.exports() {
+		if w.rival.alive || w.followersBehind() || w.exports() {
 			return
 		}
 		w.stage = stageRetain

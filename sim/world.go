@@ -46,6 +46,7 @@ type World struct {
 	res   Result
 	disk  *faultfs.Disk // of the host that runs the log
 	other *faultfs.Disk // of the host that does not
+	rival rival         // the process there, if it lives
 	fs    *faultfs.FS
 	lock  io.Closer
 
@@ -134,6 +135,7 @@ func NewWorld() *World {
 	w.fs = w.disk.FS(0)
 	w.store = disk.NewStore(w.fs)
 	w.cold.init(w)
+	w.rival.init()
 	w.planner.init(w)
 	return w
 }
@@ -220,6 +222,7 @@ func (w *World) caught() {
 		w.log, w.dead = new(core.Log), new(core.Log)
 		w.store = disk.NewStore(w.fs)
 		w.cold.init(w)
+		w.rival.init()
 		w.planner.init(w)
 	}
 }
@@ -313,6 +316,8 @@ func (w *World) wake(e entry) {
 	case wakeBrief:
 		w.brief()
 		w.ask = askAll
+	case wakeRival:
+		w.rivalWakes(e.arg)
 	}
 }
 
@@ -414,6 +419,7 @@ const (
 	hashRead
 	hashPhase
 	hashCrash
+	hashRival
 )
 
 // note takes something that happened into the hash of the run.

@@ -25,7 +25,6 @@ var notProven = map[string]string{
 	"crash-in-recovery-twice": "crash-in-recovery",
 	"lose":                    "a switch of seeds with a bucket, whose mutants are few",
 	"outage":                  "the same",
-	"move":                    "the same",
 }
 
 // Each fault and each checker is needed by some mutant: one that survives without it, which the gate
