@@ -61,7 +61,7 @@ func (r *reconciler) measureFiles() {
 			return
 		case segment.HeaderNewer:
 			r.marks.Add(MarkSuperNewer)
-			r.refuse(f, "its format is newer than version 1, the newest that this program reads", "use a newer varve")
+			r.refuse(f, fmt.Sprintf("its format is of version %d, and this program reads up to %d", f.Info.Version, segment.FormatVersion), "use a newer varve")
 			return
 		case segment.HeaderDamaged:
 			if f.batches() {

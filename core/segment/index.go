@@ -158,7 +158,8 @@ func readTrailer(src []byte, size int64, placement uint32, id ID, sidecar bool) 
 	}
 	le := binary.LittleEndian
 	src = src[len(src)-TrailerBytes:]
-	if string(src[:8]) != trailerMagic || le.Uint16(src[8:]) != FormatVersion ||
+	version := le.Uint16(src[8:])
+	if string(src[:8]) != trailerMagic || version == 0 || version > FormatVersion ||
 		le.Uint16(src[10:]) != 0 || le.Uint32(src[120:]) != 0 ||
 		le.Uint32(src[trailerCRCPos:]) != crc32.Update(placement, castagnoli, src[:trailerCRCPos]) {
 		return f, l, false
