@@ -6,10 +6,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"varve/tiers/s3"
 	"varve/tiers/tiertest"
 )
 
@@ -313,4 +315,29 @@ func TestTiersCommand(t *testing.T) {
 	}
 	fails(t, root, exitFailed, []string{"log", "offload", "--dir", dir}, "cold.url")
 	fails(t, root, exitUsage, []string{"log", "offload", "--dir", dir, "--config", config, "--before=-1"}, "--before")
+}
+
+// TestS3Options: what the keys of a bucket make of a request. TestConfigErrors has what is refused.
+func TestS3Options(t *testing.T) {
+	for args, want := range map[string]s3.Options{
+		"":                                {},
+		"--cold-endpoint=http://h:1/":     {Endpoint: "http://h:1", PathStyle: true},
+		"--cold-path-style=always":        {PathStyle: true},
+		"--cold-sse=AES256":               {SSE: "AES256"},
+		"--cold-sse=aws:kms":              {SSE: "aws:kms"},
+		"--cold-region=x --cold-sse=none": {Region: "x"},
+		"--cold-endpoint=http://h:1 --cold-path-style=never":     {Endpoint: "http://h:1"},
+		"--cold-sse=aws:kms:dsse --cold-sse-kms-key=alias/varve": {SSE: "aws:kms:dsse", KMSKey: "alias/varve"},
+	} {
+		want.Bucket, want.Prefix = "bucket", "some/prefix"
+		s, x := defaults(), explainedJSON(t, append(strings.Fields(args), "--cold-url=s3://bucket/some/prefix")...)
+		for i := range table {
+			if err := table[i].set(s, strings.Trim(x.setting(table[i].name).Value, `"[]`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := s.s3Options(); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, %v, want %+v", args, got, err, want)
+		}
+	}
 }

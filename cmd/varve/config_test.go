@@ -72,9 +72,11 @@ cold:
   name: orders/0
   endpoint: http://localhost:9000
   region: eu-west-1
+  path_style: never
+  sse: aws:kms
+  sse_kms_key: alias/varve
   part_bytes: 16MiB
   max_upload_age: 10m
-  merge_below_bytes: 64MiB
 `
 
 // TestConfigFileSetsEveryKey: each key of the table can be set in a file, and is known to come from there.
@@ -228,7 +230,11 @@ func TestConfigErrors(t *testing.T) {
 		{"cold:\n  part_bytes: 1MiB", 2, "cold.part_bytes: expected 5 MiB to 5 GiB, found 1048576"},
 		{"segment_bytes: 100GiB\ncold:\n  url: s3://x", 0, "cold.part_bytes: expected more than segment_bytes (107374182400) / 10000, found 8388608; segment_bytes is from FILE, line 1"},
 		{"cold:\n  max_upload_age: 5ms", 2, "cold.max_upload_age: expected 1 s or more, or -1 for unlimited, found 5ms"},
-		{"cold:\n  merge_below_bytes: 1GiB", 2, "cold.merge_below_bytes: expected at most segment_bytes (268435456), found 1073741824"},
+		{"cold:\n  url: s3://x\n  path_style: \"true\"", 3, `cold.path_style: expected auto, always or never, found "true"`},
+		{"cold:\n  url: file:///x\n  path_style: always", 3, `cold.path_style: expected auto without a cold.url of s3://, found "always"; cold.url is from FILE, line 2`},
+		{"cold:\n  url: s3://x\n  sse: aws:kmsx", 3, `cold.sse: expected none, AES256, aws:kms or aws:kms:dsse, found "aws:kmsx"`},
+		{"cold:\n  url: file:///x\n  sse: AES256", 3, `cold.sse: expected none without a cold.url of s3://, found "AES256"; cold.url is from FILE, line 2`},
+		{"cold:\n  url: s3://x\n  sse: AES256\n  sse_kms_key: k", 4, `cold.sse_kms_key: expected none without a cold.sse of aws:kms, found "k"; cold.sse is from FILE, line 3`},
 	} {
 		path := configured(t, c.text)
 		want := path + ", line " + string(rune('0'+c.line)) + ", " + strings.ReplaceAll(c.want, "FILE", path)

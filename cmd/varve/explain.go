@@ -239,7 +239,7 @@ func warnings(s *settings) []string {
 	if err := s.served(); err != nil {
 		all = append(all, err.Error())
 	}
-	return append(all, s.unserved()...)
+	return all
 }
 
 func limited(s *settings) bool {

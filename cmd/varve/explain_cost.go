@@ -122,15 +122,6 @@ func requestsOf(s *settings, object, objects int64) *requestCost {
 	c.Puts = 1 + c.Objects*(uploads(object, part)+2) // an open claims the manifest
 	c.Gets = 1
 	c.ReadGets = 1 + readAll(c.Objects, object)
-	if small := int64(s.ColdMergeBelowBytes); object < small {
-		each := divide(small, object)
-		merges := c.Objects / each
-		c.Puts += merges * (uploads(each*object, part) + 3)
-		c.Gets += merges * each * divide(object, part)
-		c.Deletes += merges * each
-		c.ReadGets = 1 + readAll(merges, each*object) + c.Objects%each*reads(object, readerBytes)
-		c.Objects = merges + c.Objects%each
-	}
 	if s.RetentionBytes != varve.Unlimited || s.RetentionAge != varve.Unlimited {
 		c.Deletes += c.Objects
 		c.Puts += 2 * min(c.Objects, int64(day/s.RetentionCheckInterval)+1) // Start, then what is gone

@@ -52,8 +52,8 @@ memory       67.4 MiB, and 13.1 MiB for each reader (read ahead, or a batch of m
              64 MiB: parts of an upload (cold.part_bytes)
 disk         8.4 GiB: retention keeps 24h, what is in one segment with the oldest of that, and what arrives in retention_check_interval; while the cold tier cannot be reached it grows on, until min_free_bytes are left
              1 B stay free
-cold, a day  at 100 KiB/s: 72 objects of 58.6 MiB, 2233 PUT, 577 GET, 216 DELETE, no LIST
-             a reader of all of it: 2521 GET
+cold, a day  at 100 KiB/s: 144 objects of 58.6 MiB, 1441 PUT, 1 GET, 144 DELETE, no LIST
+             a reader of all of it: 2881 GET
 `
 	got := explainedText(t, "--write-rate", "100KiB", "--config", configured(t, allKeys))
 	text, warned, _ := strings.Cut(got, "warning ")
@@ -121,7 +121,7 @@ func TestExplainDisk(t *testing.T) {
 func TestExplainRequests(t *testing.T) {
 	for _, args := range []string{
 		"", "--write-rate 10MiB", "--write-rate 1", "--write-rate 1000 --cold-max-upload-age 1m", "--cold-part-bytes 300MiB",
-		"--write-rate 1000 --cold-max-upload-age 1m --cold-merge-below-bytes 4MiB", "--write-rate 200KiB --cold-max-upload-age 7m --cold-merge-below-bytes 200MiB",
+		"--write-rate 200KiB --cold-max-upload-age 7m",
 	} {
 		x := explainedJSON(t, strings.Fields("--cold-url s3://bucket "+args)...)
 		s := settings{}
@@ -149,27 +149,12 @@ func TestExplainRequests(t *testing.T) {
 				want.Puts++
 			}
 		}
-		get := func(bytes int64) (n int64) {
-			for at := int64(0); at < bytes; at += int64(s.ColdPartBytes) {
-				n++
-			}
-			return n
-		}
-		var small, kept []int64
+		var objects []int64
 		for written := int64(0); written < x.WriteRate*86400; written += object {
 			put(object)
-			small = append(small, object)
-			if total := object * int64(len(small)); object < int64(s.ColdMergeBelowBytes) && total >= int64(s.ColdMergeBelowBytes) {
-				for _, o := range small {
-					want.Gets += get(o)
-					want.Deletes++
-				}
-				put(total)
-				want.Puts++ // the merged ones marked dead and gone
-				kept, small = append(kept, total), nil
-			}
+			objects = append(objects, object)
 		}
-		for i, o := range append(kept, small...) {
+		for i, o := range objects {
 			asks := []int64{128 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20}
 			if i == 0 {
 				asks[0] = 64 << 10

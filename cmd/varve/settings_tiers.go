@@ -11,6 +11,7 @@ import (
 
 	"varve"
 	"varve/tiers"
+	"varve/tiers/s3"
 )
 
 // tierSettings are the keys of the tiers beyond the local disk: sections warm and cold of a file.
@@ -22,19 +23,29 @@ type tierSettings struct {
 	WarmMaxCachedClosedSegments int       `name:"warm-max-cached-closed-segments" env:"VARVE_WARM_MAX_CACHED_CLOSED_SEGMENTS" default:"5" help:"Closed segments that stay in Valkey."`
 	WarmMaxBytes                byteLimit `name:"warm-max-bytes" env:"VARVE_WARM_MAX_BYTES" default:"-1" help:"And at most so many bytes of the log; -1: no limit of its own."`
 
-	ColdURL             string   `name:"cold-url" env:"VARVE_COLD_URL" placeholder:"URL" help:"Where sealed segments are kept: s3://bucket/prefix or file:///dir; none: no cold tier."`
-	ColdName            string   `name:"cold-name" env:"VARVE_COLD_NAME" placeholder:"NAME" help:"What the log is called below that; default: the last name of its directory."`
-	ColdEndpoint        string   `name:"cold-endpoint" env:"VARVE_COLD_ENDPOINT" placeholder:"URL" help:"Address of an S3 server other than Amazon's."`
-	ColdRegion          string   `name:"cold-region" env:"VARVE_COLD_REGION" placeholder:"NAME" help:"Region of the bucket."`
-	ColdPartBytes       byteSize `name:"cold-part-bytes" env:"VARVE_COLD_PART_BYTES" default:"8388608" help:"Objects are written in parts of this size."`
-	ColdMaxUploadAge    ageLimit `name:"cold-max-upload-age" env:"VARVE_COLD_MAX_UPLOAD_AGE" default:"-1" help:"An active segment of this age is rolled and uploaded; -1: when it is full or segment-age old."`
-	ColdMergeBelowBytes byteSize `name:"cold-merge-below-bytes" env:"VARVE_COLD_MERGE_BELOW_BYTES" default:"0" help:"Neighbouring objects smaller than this become one; 0: never."`
+	ColdURL          string   `name:"cold-url" env:"VARVE_COLD_URL" placeholder:"URL" help:"Where sealed segments are kept: s3://bucket/prefix or file:///dir; none: no cold tier."`
+	ColdName         string   `name:"cold-name" env:"VARVE_COLD_NAME" placeholder:"NAME" help:"What the log is called below that; default: the last name of its directory."`
+	ColdEndpoint     string   `name:"cold-endpoint" env:"VARVE_COLD_ENDPOINT" placeholder:"URL" help:"Address of an S3 server other than Amazon's."`
+	ColdRegion       string   `name:"cold-region" env:"VARVE_COLD_REGION" placeholder:"NAME" help:"Region of the bucket."`
+	ColdPathStyle    string   `name:"cold-path-style" env:"VARVE_COLD_PATH_STYLE" default:"auto" placeholder:"auto|always|never" help:"Whether the bucket is named in the path of a request (http://server/bucket) and not in its host; auto: if there is a cold-endpoint."`
+	ColdSSE          string   `name:"cold-sse" env:"VARVE_COLD_SSE" default:"none" placeholder:"none|AES256|aws:kms|aws:kms:dsse" help:"Encryption that the server is asked for with each object; none: what the bucket does by itself."`
+	ColdSSEKMSKey    string   `name:"cold-sse-kms-key" env:"VARVE_COLD_SSE_KMS_KEY" placeholder:"ID" help:"Key of aws:kms; none: the account's own."`
+	ColdPartBytes    byteSize `name:"cold-part-bytes" env:"VARVE_COLD_PART_BYTES" default:"8388608" help:"Objects are written in parts of this size."`
+	ColdMaxUploadAge ageLimit `name:"cold-max-upload-age" env:"VARVE_COLD_MAX_UPLOAD_AGE" default:"-1" help:"An active segment of this age is rolled and uploaded; -1: when it is full or segment-age old."`
 }
 
 // Values of warm.on_wait_timeout.
 const (
 	waitFail = "fail" // the append ends in ErrUnknown
 	waitAck  = "ack"  // it is acked, although the warm tier may lack it
+)
+
+// Values of cold.path_style, and of cold.sse what is no name of S3's.
+const (
+	styleAuto   = "auto"
+	styleAlways = "always"
+	styleNever  = "never"
+	sseNone     = "none"
 )
 
 // Limits of parts are S3's: 5 MiB to 5 GiB, at most 10,000 an object.
@@ -90,6 +101,16 @@ func (s *tierSettings) validateCold() error {
 		return unfit("cold.endpoint", strconv.Quote(withoutPassword(s.ColdEndpoint)), "http:// or https:// with a host, and nothing behind it")
 	case s.ColdRegion != "" && scheme != "s3":
 		return unfit("cold.region", strconv.Quote(s.ColdRegion), "none without a cold.url of s3://")
+	case s.ColdPathStyle != styleAuto && s.ColdPathStyle != styleAlways && s.ColdPathStyle != styleNever:
+		return unfit("cold.path_style", strconv.Quote(s.ColdPathStyle), "auto, always or never")
+	case s.ColdPathStyle != styleAuto && scheme != "s3":
+		return unfit("cold.path_style", strconv.Quote(s.ColdPathStyle), "auto without a cold.url of s3://")
+	case s.ColdSSE != sseNone && !s3.KnowsSSE(s.ColdSSE):
+		return unfit("cold.sse", strconv.Quote(s.ColdSSE), "none, AES256, aws:kms or aws:kms:dsse")
+	case s.ColdSSE != sseNone && scheme != "s3":
+		return unfit("cold.sse", strconv.Quote(s.ColdSSE), "none without a cold.url of s3://")
+	case s.ColdSSEKMSKey != "" && !strings.HasPrefix(s.ColdSSE, "aws:kms"):
+		return unfit("cold.sse_kms_key", strconv.Quote(s.ColdSSEKMSKey), "none without a cold.sse of aws:kms")
 	case s.ColdPartBytes < tiers.PartBytesMin || s.ColdPartBytes > partBytesMax:
 		return unfit("cold.part_bytes", int64(s.ColdPartBytes), "5 MiB to 5 GiB")
 	case s.ColdMaxUploadAge != varve.Unlimited && s.ColdMaxUploadAge < ageLimit(time.Second):
@@ -100,11 +121,8 @@ func (s *tierSettings) validateCold() error {
 
 // fits checks what depends on the size of a segment.
 func (s *tierSettings) fits(segmentBytes int64) error {
-	switch {
-	case s.cold() && segmentBytes/int64(s.ColdPartBytes) >= partsMax:
+	if s.cold() && segmentBytes/int64(s.ColdPartBytes) >= partsMax {
 		return unfit("cold.part_bytes", int64(s.ColdPartBytes), fmt.Sprintf("more than segment_bytes (%d) / %d", segmentBytes, partsMax))
-	case int64(s.ColdMergeBelowBytes) > segmentBytes:
-		return unfit("cold.merge_below_bytes", int64(s.ColdMergeBelowBytes), fmt.Sprintf("at most segment_bytes (%d)", segmentBytes))
 	}
 	return nil
 }

@@ -29,14 +29,6 @@ func (s *tierSettings) served() error {
 	return nil
 }
 
-// unserved names settings that have no effect yet.
-func (s *tierSettings) unserved() (all []string) {
-	if s.ColdMergeBelowBytes > 0 {
-		all = append(all, "cold.merge_below_bytes: this program does not merge objects yet")
-	}
-	return all
-}
-
 // coldTier is the bucket of a configuration, and where a log is in it. Without a cold tier the bucket
 // is nil.
 type coldTier struct {
@@ -100,14 +92,11 @@ func (s *tierSettings) openBucket(ctx context.Context, use access) (*coldTier, e
 		}
 		return &coldTier{bucket: b, kind: "bucket", place: s.ColdURL, close: func() { _ = b.Close() }}, nil
 	}
-	bucket, prefix, err := s3.ParseURL(s.ColdURL)
+	o, err := s.s3Options()
 	if err != nil {
 		return nil, fmt.Errorf("cold.url: %w", err)
 	}
-	// Servers other than Amazon's are addressed by path: their buckets are rarely names of hosts.
-	b, err := s3.Open(ctx, s3.Options{
-		Bucket: bucket, Prefix: prefix, Endpoint: strings.TrimSuffix(s.ColdEndpoint, "/"), Region: s.ColdRegion, PathStyle: s.ColdEndpoint != "",
-	})
+	b, err := s3.Open(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("cold.url: %w", err)
 	}
@@ -121,6 +110,18 @@ func (s *tierSettings) openBucket(ctx context.Context, use access) (*coldTier, e
 		return nil, fmt.Errorf("cold.url: %w", t.down)
 	}
 	return t, ctx.Err()
+}
+
+// s3Options says where the bucket is and how to talk to it.
+func (s *tierSettings) s3Options() (o s3.Options, err error) {
+	o = s3.Options{Endpoint: strings.TrimSuffix(s.ColdEndpoint, "/"), Region: s.ColdRegion, KMSKey: s.ColdSSEKMSKey}
+	o.Bucket, o.Prefix, err = s3.ParseURL(s.ColdURL)
+	// Servers other than Amazon's are addressed by path: their buckets are rarely names of hosts.
+	o.PathStyle = s.ColdPathStyle == styleAlways || s.ColdPathStyle == styleAuto && s.ColdEndpoint != ""
+	if s.ColdSSE != sseNone {
+		o.SSE = s.ColdSSE
+	}
+	return o, err
 }
 
 // outage reports whether an error says that the bucket does not answer now, rather than that it never
@@ -191,9 +192,6 @@ func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *va
 	if err != nil {
 		t.close()
 		return nil, nil, err
-	}
-	for _, w := range s.unserved() {
-		out.note("varve: warning: %s", w)
 	}
 	return l, t.close, nil
 }

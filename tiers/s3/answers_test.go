@@ -392,6 +392,7 @@ func TestOptions(t *testing.T) {
 		"bad endpoint":          func(o *Options) { o.Endpoint = "localhost:9000" },
 		"without its secret":    func(o *Options) { o.SecretKey = "" },
 		"unknown server-side":   func(o *Options) { o.SSE = "rot13" },
+		"encryption \"aws:kmsx": func(o *Options) { o.SSE = "aws:kmsx" },
 		"a KMS key with the":    func(o *Options) { o.KMSKey = "k" },
 		"bad time-out":          func(o *Options) { o.Timeout = -1 },
 		"no region for the buc": func(o *Options) { o.Endpoint = "" },

@@ -65,6 +65,15 @@ func checkPlace(bucket, prefix string) error {
 	return nil
 }
 
+// KnowsSSE reports whether a server-side encryption is one that Options.SSE takes.
+func KnowsSSE(name string) bool {
+	switch types.ServerSideEncryption(name) {
+	case types.ServerSideEncryptionAes256, types.ServerSideEncryptionAwsKms, types.ServerSideEncryptionAwsKmsDsse:
+		return true
+	}
+	return false
+}
+
 func (o *Options) check() error {
 	if err := checkPlace(o.Bucket, o.Prefix); err != nil {
 		return err
@@ -78,7 +87,7 @@ func (o *Options) check() error {
 	if (o.AccessKey == "") != (o.SecretKey == "") {
 		return errors.New("s3: an access key without its secret key, or the reverse: give both, or none to use the default chain")
 	}
-	if o.SSE != "" && !strings.HasPrefix(o.SSE, "aws:kms") && o.SSE != string(types.ServerSideEncryptionAes256) {
+	if o.SSE != "" && !KnowsSSE(o.SSE) {
 		return fmt.Errorf("s3: unknown server-side encryption %.40q: want AES256, aws:kms or aws:kms:dsse", o.SSE)
 	}
 	if o.KMSKey != "" && !strings.HasPrefix(o.SSE, "aws:kms") {
