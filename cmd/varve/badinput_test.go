@@ -103,7 +103,7 @@ func TestNewerFormat(t *testing.T) {
 	name := segments(t, dir)[1]
 	newer(t, name, func([]byte) int { return segment.HeaderBytes - 4 })
 	for _, command := range []string{"append", "read", "check", "repair"} {
-		fails(t, dir, exitFailed, logArgs(command, dir), filepath.Base(name), "format is newer", "version 1", "use a newer varve")
+		fails(t, dir, exitFailed, logArgs(command, dir), filepath.Base(name), "version 2", "reads up to 1", "use a newer varve")
 	}
 }
 

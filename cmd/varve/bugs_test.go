@@ -235,9 +235,11 @@ func TestCF1EverySettingWithEveryValue(t *testing.T) {
 		"VARVE_COLD_NAME":                       "",
 		"VARVE_COLD_ENDPOINT":                   "",
 		"VARVE_COLD_REGION":                     "",
+		"VARVE_COLD_PATH_STYLE":                 "auto",
+		"VARVE_COLD_SSE":                        "none",
+		"VARVE_COLD_SSE_KMS_KEY":                "",
 		"VARVE_COLD_PART_BYTES":                 "",
 		"VARVE_COLD_MAX_UPLOAD_AGE":             "-1",
-		"VARVE_COLD_MERGE_BELOW_BYTES":          "0 10",
 	}
 	for i := range table {
 		k := &table[i]
