@@ -131,7 +131,7 @@ func TestColdTierThatIsNotThere(t *testing.T) {
 	root := t.TempDir()
 	dir, config := root+"/orders", tiered(t, root)
 	args := []string{"log", "append", "--dir", dir, "--config", config}
-	fails(t, root, exitFailed, args, "cold.url", root+"/bucket", "create the bucket") // no bucket
+	fails(t, root, exitFailed, args, "cold.url", root+"/bucket", "create the bucket", "--create") // no bucket
 	mustRun(t, "", "log", "bench", "--dir", root+"/bench", "--config", config, "--writers", "1", "--seconds", "0.1")
 	fails(t, root, exitFailed, args, "neither the directory nor the bucket holds a log", "--create") // no log
 	for _, command := range []string{"read", "check", "repair"} {
@@ -152,6 +152,57 @@ func TestColdTierThatIsNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails(t, root, exitFailed, append(args, "--cold-url", "file://"+root+"/full", "--create"), root+"/full", "choose an empty directory")
+}
+
+// TestBucketThatIsNotMounted: a log that was closed cleanly is read without its bucket; appends wait for
+// it, and nothing is made in its place. So it is with a directory that is missing, and with the empty
+// one that a mount leaves.
+func TestBucketThatIsNotMounted(t *testing.T) {
+	defer func(d time.Duration) { tierWait = d }(tierWait)
+	root, dir, config := moved(t, 100)
+	mustRun(t, "", "log", "append", "--dir", dir, "--config", config, "--count", "10", "--size", "100")
+	with := func(command string, more ...string) []string { return logArgs(command, dir, append(more, "--config", config)...) }
+	mount := func(from, to string) {
+		if err := os.Rename(root+from, root+to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount("/bucket", "/elsewhere")
+	for _, empty := range []bool{false, true} {
+		tierWait = 100 * time.Millisecond
+		if empty {
+			if err := os.Mkdir(root+"/bucket", 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := varveRun(t, "1\n", with("append")...)
+		if r.code != exitFailed {
+			t.Fatal(r)
+		}
+		contains(t, r.err, "warning: the cold tier does not answer", "the bucket is not there", "mount", "appends wait for it")
+		r = varveRun(t, "", with("read", "--from", "100")...)
+		if n := strings.Count(r.out, "\n"); n != 10 || r.code != exitOK {
+			t.Errorf("%d records, %+v", n, r)
+		}
+		r = varveRun(t, "", with("check", "--deep")...)
+		contains(t, r.out, "does not answer", "verdict   incomplete")
+		fails(t, root, exitFailed, []string{"cold", "scrub", "--config", config}, "the bucket is not there")
+		fails(t, root, exitFailed, []string{"log", "append", "--dir", root + "/new", "--config", config}, "the bucket is not there", "--create")
+	}
+	tierWait = time.Minute
+	appended := make(chan result)
+	go func() { appended <- varveRun(t, "1\n", with("append")...) }()
+	time.Sleep(200 * time.Millisecond) // it waits
+	if err := os.Remove(root + "/bucket"); err != nil {
+		t.Fatal(err)
+	}
+	mount("/elsewhere", "/bucket")
+	if r := <-appended; r.code != exitOK {
+		t.Fatal(r)
+	}
+	if n := strings.Count(mustRun(t, "", with("read")...), "\n"); n != 111 {
+		t.Errorf("%d records", n)
+	}
 }
 
 // TestBucketOfAnotherLog: two logs cannot share a place in the bucket.

@@ -68,7 +68,7 @@ func (s *tierSettings) openCold(ctx context.Context, dir string, use access) (*c
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := t.bucket.(*dirbucket.Bucket); ok { // some names are its own
+	if t.kind == "bucket" { // some names are its own
 		if _, err := t.bucket.Head(ctx, prefix+manifest.ManifestKey); errors.Is(err, tiers.ErrInvalid) {
 			t.close()
 			return nil, nameError(strings.TrimSuffix(prefix, "/"), err)
@@ -86,11 +86,7 @@ func (s *tierSettings) openBucket(ctx context.Context, use access) (*coldTier, e
 		return nil, err // Validate has parsed it
 	}
 	if u.Scheme == "file" {
-		b, err := dirbucket.Open(u.Path, dirbucket.Options{Create: use == makes, ReadOnly: use == looks})
-		if err != nil {
-			return nil, fmt.Errorf("cold.url: %w", err)
-		}
-		return &coldTier{bucket: b, kind: "bucket", place: s.ColdURL, close: func() { _ = b.Close() }}, nil
+		return s.openDirectory(ctx, u.Path, use)
 	}
 	o, err := s.s3Options()
 	if err != nil {
@@ -108,6 +104,30 @@ func (s *tierSettings) openBucket(ctx context.Context, use access) (*coldTier, e
 	defer cancel()
 	if t.down = b.Check(checking); t.down != nil && !outage(t.down) {
 		return nil, fmt.Errorf("cold.url: %w", t.down)
+	}
+	return t, ctx.Err()
+}
+
+// openDirectory makes a bucket in a directory ready. One that is not there, or whose file system does not
+// answer, is one that does not answer just now: it may be mounted later.
+func (s *tierSettings) openDirectory(ctx context.Context, dir string, use access) (*coldTier, error) {
+	if use == makes {
+		b, err := dirbucket.Open(dir, dirbucket.Options{Create: true})
+		if err != nil {
+			return nil, fmt.Errorf("cold.url: %w", err)
+		}
+		return &coldTier{bucket: b, kind: "bucket", place: s.ColdURL, close: func() { _ = b.Close() }}, nil
+	}
+	m := dirbucket.NewMount(dir, use == looks)
+	t := &coldTier{bucket: m, kind: "bucket", place: s.ColdURL, close: func() { _ = m.Close() }}
+	checking, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	err := m.Check(checking)
+	if err != nil && !outage(err) {
+		return nil, fmt.Errorf("cold.url: %w", err)
+	}
+	if use != looks {
+		t.down = err
 	}
 	return t, ctx.Err()
 }
@@ -132,7 +152,7 @@ func outage(err error) bool {
 		error
 		HTTPStatusCode() int
 	}
-	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tiers.ErrThrottled) ||
+	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tiers.ErrThrottled) || errors.Is(err, dirbucket.ErrAbsent) ||
 		errors.As(err, &answer) && answer.HTTPStatusCode() >= 500
 }
 
@@ -200,7 +220,11 @@ func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *va
 func (t *coldTier) open(ctx context.Context, out *streams, dir string, o varve.Options) (*varve.Log, error) {
 	fresh := !holdsLog(dir)
 	if t.down != nil && fresh {
-		return nil, fmt.Errorf("the cold tier has to say what the log holds, and does not answer: %w", t.down)
+		next := ""
+		if errors.Is(t.down, dirbucket.ErrAbsent) {
+			next = "; to begin a new bucket and log: --create"
+		}
+		return nil, fmt.Errorf("cold.url: the cold tier has to say what the log holds, and does not answer: %w%s", t.down, next)
 	}
 	opening := ctx
 	if t.down != nil {

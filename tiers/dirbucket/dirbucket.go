@@ -59,12 +59,12 @@ func Open(dir string, o Options) (*Bucket, error) {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("dirbucket: open %s: %w: mount it, or create the bucket", dir, err)
+		return nil, fmt.Errorf("dirbucket: open %s: %w: mount it, or create the bucket", dir, absent(err))
 	}
 	b := &Bucket{dir: dir, root: root, sealed: o.ReadOnly, sync: syncDir, syncFile: (*os.File).Sync}
 	if err := b.begin(); err != nil {
 		_ = root.Close()
-		return nil, fmt.Errorf("dirbucket: open %s: %w", dir, err)
+		return nil, fmt.Errorf("dirbucket: open %s: %w", dir, absent(err))
 	}
 	return b, nil
 }
@@ -74,7 +74,7 @@ func (b *Bucket) begin() error {
 	text, err := readSmall(b.root, formatFile)
 	switch {
 	case errors.Is(err, tiers.ErrNotFound):
-		return fmt.Errorf("%s is missing: this is no bucket: mount the right file system, or create a bucket in an empty directory", formatFile)
+		return fmt.Errorf("%w: %s is missing: this is no bucket: mount the right file system, or create a bucket in an empty directory", ErrAbsent, formatFile)
 	case err != nil:
 		return err
 	case text != formatText:
