@@ -161,7 +161,9 @@ func TestBucketThatIsNotMounted(t *testing.T) {
 	defer func(d time.Duration) { tierWait = d }(tierWait)
 	root, dir, config := moved(t, 100)
 	mustRun(t, "", "log", "append", "--dir", dir, "--config", config, "--count", "10", "--size", "100")
-	with := func(command string, more ...string) []string { return logArgs(command, dir, append(more, "--config", config)...) }
+	with := func(command string, more ...string) []string {
+		return logArgs(command, dir, append(more, "--config", config)...)
+	}
 	mount := func(from, to string) {
 		if err := os.Rename(root+from, root+to); err != nil {
 			t.Fatal(err)
