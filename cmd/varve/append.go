@@ -75,6 +75,9 @@ func (c *appendCommand) Run(ctx context.Context, s *streams) (err error) {
 		if closeErr := closeLog(ctx, l); !errors.Is(err, closeErr) {
 			err = errors.Join(err, closeErr)
 		}
+		if x := l.Stats(); err == nil && c.cold() && x.End > x.Exported && x.ColdError == nil {
+			s.note("%s", unexportedText(&x))
+		}
 		done()
 		if errors.Is(err, varve.ErrNoSpace) {
 			err = fmt.Errorf("%s: %w; min_free_bytes (%d) must stay free", c.Dir, err, c.MinFreeBytes)

@@ -46,7 +46,13 @@ func TestCommandsWithAColdTier(t *testing.T) {
 	if left, err := filepath.Glob(dir + "/*.seg"); err != nil || len(left) > 0 {
 		t.Fatalf("on disk are %v, %v", left, err)
 	}
-	mustRun(t, "", with("append", "--count", "100", "--size", "100")...)
+	said := varveRun(t, "", with("append", "--count", "100", "--size", "100")...)
+	var first int
+	if _, at, _ := strings.Cut(said.err, "records are not in the cold tier yet, ["); said.code != exitOK || !strings.HasSuffix(at, ", 600): the next open uploads them, and varve log offload does so at once\n") {
+		t.Fatal(said)
+	} else if _, err := fmt.Sscanf(at, "%d", &first); err != nil || first < 500 || !strings.Contains(said.err, fmt.Sprintf("%d records are not", 600-first)) {
+		t.Fatal(said, err)
+	}
 	before := content(t, root)
 	out := mustRun(t, "", with("check", "--deep", "--generated")...)
 	contains(t, out, "file://"+root+"/bucket/orders holds what is below offset 5", "segments/00000000000000000000-", "600 are generated records", "verdict   clean")

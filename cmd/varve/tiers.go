@@ -309,6 +309,17 @@ func lagText(s *varve.Stats) string {
 		s.Exported, sizeText(s.ColdLagBytes), count(s.ColdLagSegments, "segment"), oneLine(s.ColdError))
 }
 
+// unexportedText says what a close leaves on this disk alone. The last segment is sealed, and nobody
+// uploads it before the log is opened again.
+func unexportedText(s *varve.Stats) string {
+	n := s.End - max(s.Exported, s.Start)
+	what := "records are"
+	if n == 1 {
+		what = "record is"
+	}
+	return fmt.Sprintf("%d %s not in the cold tier yet, [%d, %d): the next open uploads them, and varve log offload does so at once", n, what, s.End-n, s.End)
+}
+
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
