@@ -66,7 +66,7 @@ func newMachine(t testing.TB, r *rapid.T) *machine {
 	m.cfg.SegmentBytes = rapid.SampledFrom([]int64{1024, 2048, 8192}).Draw(r, "segment bytes")
 	m.cfg.Preallocate, m.cfg.VerifyAllOnOpen = rapid.Bool().Draw(r, "preallocate"), rapid.Bool().Draw(r, "verify all")
 	m.cfg.SyncInterval = 1_000_000
-	m.disk.SetFaults(faultfs.Set(faultfs.D1Sectors, faultfs.D2Torn, faultfs.D3Size, faultfs.D4ZeroTail, faultfs.D5DirOps, faultfs.D5RenameHalf))
+	m.disk.SetFaults(faultfs.Set(faultfs.D1Sectors, faultfs.D2Torn, faultfs.D3Size, faultfs.D5DirOps, faultfs.D5RenameHalf))
 	m.dice.Seed(rapid.Uint64().Draw(r, "power losses"))
 	m.begin()
 	return m

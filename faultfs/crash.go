@@ -30,7 +30,7 @@ func (d *Disk) loseContent(r *Rand, n *inode, allowed FaultSet, judged bool) {
 		if allowed.Has(D6Stale) && n.sizeD > before && r.Below(2) == 0 {
 			d.stale(r, n, before)
 		}
-		clear(n.d[n.sizeD:n.hi])
+		clear(n.d[n.sizeD : sectors(n.hi)*Sector]) // garbage fills whole sectors
 		clear(n.k[:n.hi])
 		copy(n.k, n.d[:n.sizeD])
 		w := words(n.hi)
@@ -69,12 +69,13 @@ var lossKinds = [16]loss{
 func (d *Disk) loseSectors(r *Rand, n *inode, allowed FaultSet, judged bool) (kind loss, lost bool) {
 	x := r.Next()
 	kind = lossKinds[x>>60]
-	switch {
-	case kind == lossTorn && (!allowed.Has(D2Torn) || d.last != n),
-		kind == lossZero && !allowed.Has(D4ZeroTail):
+	if !judged && x>>57&3 == 0 { // only here it is torn inside a sector
+		kind = lossTorn
+	}
+	if kind == lossTorn && (!allowed.Has(D2Torn) || d.last != n) {
 		kind = lossEach
 	}
-	if !allowed.Has(D1Sectors) && kind != lossTorn && kind != lossZero {
+	if !allowed.Has(D1Sectors) && kind != lossTorn {
 		kind = lossOld
 	}
 	total := n.dirtyCount()
@@ -117,7 +118,7 @@ func (d *Disk) loseSector(r *Rand, n *inode, s int64, kind loss, rank int, cut i
 		return D1Sectors
 	case kind == lossZero && rank >= 0:
 		clear(dst)
-		return D4ZeroTail
+		return D1Sectors
 	case kind == lossTorn && cut < (s+1)*Sector && s*Sector < d.lastEnd:
 		copy(dst[:max(0, cut-s*Sector)], src)
 		return D2Torn
@@ -129,7 +130,7 @@ func (d *Disk) loseSector(r *Rand, n *inode, s int64, kind loss, rank int, cut i
 		case x < 8:
 			clear(dst)
 			return D1Sectors
-		case x == 8 && allowed.Has(D1Garbage):
+		case x < 12 && allowed.Has(D1Garbage):
 			for i := range dst {
 				dst[i] = byte(r.Next() >> 56)
 			}
@@ -255,10 +256,11 @@ func (d *Disk) loseOps(r *Rand, x *dir, allowed FaultSet, pairs uint64, parent b
 	}
 }
 
-// recount derives links and used space from the names.
+// recount derives from the names what follows from them: links, used space, and which files are
+// segments. One whose rename was undone is none any more.
 func (d *Disk) recount() {
 	for _, n := range d.inodes {
-		n.links = 0
+		n.links, n.segment = 0, false
 	}
 	d.used = 0
 	for _, at := range [...]int{dirLog, dirQuarantine} {
@@ -271,6 +273,7 @@ func (d *Disk) recount() {
 			}
 			e.node.links++
 			e.node.name = e.name
+			e.node.segment = e.node.segment || hasSuffix(e.name, segmentSuffix)
 		}
 	}
 }

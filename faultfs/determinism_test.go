@@ -17,7 +17,7 @@ func story(d *Disk, seed uint64, steps int, each func()) uint64 {
 	d.SetFaults(FaultSet(r.Next()))
 	var rates Rates
 	for i := range rates {
-		rates[i] = uint16(r.Below(3000))
+		rates[i] = uint16(r.Below(12000))
 	}
 	hash := uint64(0)
 	note := func(x uint64) { hash = mix(hash ^ x) }
@@ -123,7 +123,7 @@ func TestSameSeedSameDisk(t *testing.T) {
 	used := New()
 	hashes := map[uint64]bool{}
 	var marks FaultSet
-	for seed := uint64(0); seed < 300; seed++ {
+	for seed := uint64(0); seed < 400; seed++ {
 		a := story(New(), seed, 120, nil)
 		b := story(used, seed, 120, nil)
 		if a != b {
@@ -132,8 +132,8 @@ func TestSameSeedSameDisk(t *testing.T) {
 		hashes[a] = true
 		marks |= used.Marks()
 	}
-	if len(hashes) != 300 {
-		t.Fatalf("300 seeds, %d different runs", len(hashes))
+	if len(hashes) != 400 {
+		t.Fatalf("400 seeds, %d different runs", len(hashes))
 	}
 	for f := Fault(1); f < FaultCount; f++ {
 		if f != D21Locked && !marks.Has(f) {

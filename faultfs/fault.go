@@ -9,11 +9,10 @@ type Fault uint8
 // Faults.
 const (
 	NoFault      Fault = iota
-	D1Sectors          // D1 power loss: any subset of dirty sectors, each old, new or zero
+	D1Sectors          // D1 power loss: any subset of dirty sectors, each old, new or zero; D4: zeros from one on
 	D1Garbage          // D1 power loss: random bytes in a dirty sector (never when judged)
 	D2Torn             // D2 power loss: the last write torn inside
 	D3Size             // D3 power loss: size ahead of data, or data ahead of size
-	D4ZeroTail         // D4 power loss: from some dirty sector on only zeros
 	D5DirOps           // D5 power loss: unsynced directory operations undone, one by one
 	D5RenameHalf       // D5 power loss: one half of a rename undone
 	D5Parent           // D5 power loss: the log directory itself gone
@@ -45,7 +44,7 @@ const (
 )
 
 var faultNames = [FaultCount]string{
-	"none", "D1.sectors", "D1.garbage", "D2.torn", "D3.size", "D4.zerotail", "D5.dirops", "D5.renamehalf",
+	"none", "D1.sectors", "D1.garbage", "D2.torn", "D3.size", "D5.dirops", "D5.renamehalf",
 	"D5.parent", "D6.stale", "D7.rot", "D8.misdirect", "D9.lie", "D10.writeback", "D11.short",
 	"D11.interrupt", "D12.applied", "D13.nospace", "D13.short", "D13.capacity", "D14.once", "D14.bad",
 	"D15.error", "D17.clean", "D17.revert", "D17.next", "D17.readonly", "D17.writeback", "D18.pressure",

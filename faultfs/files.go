@@ -1,10 +1,12 @@
 package faultfs
 
+const segmentSuffix = ".seg"
+
 // link gives a file a name, in place of whatever had it.
 func (d *Disk) link(x *dir, name string, n *inode, pair uint32) {
 	x.apply(name, n, pair)
 	n.name = name
-	n.segment = n.segment || hasSuffix(name, ".seg")
+	n.segment = n.segment || hasSuffix(name, segmentSuffix)
 	n.links++
 }
 

@@ -159,7 +159,7 @@ func (x *expander) features() {
 }
 
 // crashFaults are what a power loss may do; each strikes at random, so they are always on.
-var crashFaults = faultfs.Set(faultfs.D1Sectors, faultfs.D2Torn, faultfs.D3Size, faultfs.D4ZeroTail,
+var crashFaults = faultfs.Set(faultfs.D1Sectors, faultfs.D2Torn, faultfs.D3Size,
 	faultfs.D5DirOps, faultfs.D5RenameHalf, faultfs.D5Parent, faultfs.D10WriteBack, faultfs.D18Pressure,
 	faultfs.D17WriteBack)
 

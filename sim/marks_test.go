@@ -10,7 +10,6 @@ var faultMarks = map[string]string{
 	"D1":  "disk D1.sectors, disk D1.garbage",
 	"D2":  "disk D2.torn",
 	"D3":  "disk D3.size",
-	"D4":  "disk D4.zerotail",
 	"D5":  "disk D5.dirops, disk D5.renamehalf, disk D5.parent",
 	"D6":  "disk D6.stale",
 	"D7":  "disk D7.rot, sim rot",
