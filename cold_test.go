@@ -416,3 +416,44 @@ func TestProducersOutliveTheDisk(t *testing.T) {
 	}
 	closeLog(t, l)
 }
+
+// TestD26NewLogInheritsNothing: a log that was deleted and made anew under its name has none of the old
+// one's records, although objects of it are left in the bucket, under keys that the new one would use.
+func TestD26NewLogInheritsNothing(t *testing.T) {
+	dir, bucket := filled(t, 500)
+	old, err := filepath.Glob(bucket + "/" + coldPrefix + "segments/*")
+	if err != nil || len(old) == 0 {
+		t.Fatal(old, err)
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.Remove(bucket+"/"+coldPrefix+manifest.ManifestKey)); err != nil {
+		t.Fatal(err)
+	}
+	l := coldLog(t, dir, bucket, Options{Create: true})
+	if l.Start() != 0 || l.Committed() != 0 {
+		t.Fatalf("[%d, %d) of a new log", l.Start(), l.Committed())
+	}
+	for i := range int64(500) { // other records, of the sizes of the old ones
+		if _, err := l.Append(t.Context(), Record{Value: []byte(fmt.Sprintf("new %08d", i))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Offload(t.Context(), 500); err != nil {
+		t.Fatal(err)
+	}
+	n := int64(0)
+	for r, err := range l.Records(t.Context(), Position{}) {
+		if err != nil || r.Offset != n || string(r.Value) != fmt.Sprintf("new %08d", n) {
+			t.Fatalf("%d: %q, %v", n, r.Value, err)
+		}
+		n++
+	}
+	if n != 500 {
+		t.Fatalf("%d records", n)
+	}
+	closeLog(t, l)
+	// The first object met one of the old log under its key, gave that key up, and cleared it away.
+	_, err = os.Stat(old[0])
+	if _, again := os.Stat(strings.TrimSuffix(old[0], "1.seg") + "2.seg"); !errors.Is(err, os.ErrNotExist) || again != nil {
+		t.Errorf("%v, %v", err, again)
+	}
+}
