@@ -190,8 +190,8 @@ func (r *rig) wantProven() {
 	}
 }
 
-// TestOpenOnAFullDisk: not a byte is free; what is proven is served, nothing is lost, and the open
-// ends by itself once there is room.
+// TestOpenOnAFullDisk: not a byte is free; what is proven is served, nothing is lost, and an open that
+// has something to rescue ends by itself once there is room. The others end at once.
 func TestOpenOnAFullDisk(t *testing.T) {
 	for name, img := range worldsToOpen(t) {
 		t.Run(name, func(t *testing.T) {
@@ -200,13 +200,22 @@ func TestOpenOnAFullDisk(t *testing.T) {
 			r.disk.SetCapacity(r.disk.Used())
 			r.start(tableConfig())
 			for range 5 {
+				if len(r.log.Plan().Rescues) == 0 {
+					break
+				}
 				if r.log.Phase() != core.Recovering {
 					t.Fatalf("phase %v: %v", r.log.Phase(), r.log.Err())
 				}
 				r.wantProven()
 				r.pass(1_500_000_000)
 			}
-			r.wantUnchanged(img, nil, nil)
+			if r.log.Phase() == core.Recovering {
+				var gone []string
+				if name == "one slot" { // the save that claims the epoch replaced no file, which would have given space back
+					gone = []string{"spare"}
+				}
+				r.wantUnchanged(img, gone, nil)
+			}
 			r.disk.SetCapacity(0)
 			r.pass(1_500_000_000)
 			if r.log.Phase() != core.Ready {
@@ -235,7 +244,8 @@ func TestNewLogFaults(t *testing.T) {
 				if r.disk.Armed() > 0 {
 					break
 				}
-				if p := r.log.Phase(); p == core.Ready {
+				spare := f == faultfs.D13NoSpace && (op == faultfs.OpCreate || op == faultfs.OpWrite) || op == faultfs.OpCreate && skip == 1
+				if p := r.log.Phase(); p == core.Ready && !spare {
 					t.Errorf("%v %v %d: ready in spite of it", op, f, skip)
 				}
 				r.power()

@@ -218,7 +218,7 @@ func (w *World) leftovers() {
 	w.names = w.disk.Images(w.names[:0])
 	for i := range w.names {
 		m := &w.names[i]
-		if m.Dir != disk.DirLog || m.Name == "lock" || m.Name == "super.0" || m.Name == "super.1" {
+		if m.Dir != disk.DirLog || m.Name == "lock" || m.Name == "super.0" || m.Name == "super.1" || m.Name == spareName {
 			continue
 		}
 		if _, _, _, ok := segment.ParseName(m.Name); !ok {

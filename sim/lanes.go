@@ -253,6 +253,9 @@ func (w *World) execute(f *flight) {
 	if w.fs.Dead() {
 		return
 	}
+	if s, ok := e.(*core.SaveSuper); ok && f.err != nil && s.NoSpace {
+		w.spareLeft(s)
+	}
 	if f.err == nil {
 		if f.traits&(isCommit|isSync) != 0 && w.fs.Calls()-before != 1 {
 			w.fail("K24", "a step of a commit made other than one call")
@@ -359,6 +362,10 @@ func (w *World) surfaced(e core.Effect, stage int) {
 		}
 	case *core.Rollback:
 		if stage == 0 && w.cutBack(e) {
+			return
+		}
+	case *core.SaveSuper: // to take the spare, and to make one, where there is no space
+		if writes, renames := stagesOf(e); e.Fresh && (stage == writes || stage == renames) {
 			return
 		}
 	}

@@ -93,6 +93,7 @@ func TestFailuresNameTheirStep(t *testing.T) {
 			w := newWriter(t, s)
 			w.segment(1, 3, false)
 			e := c.effect(w)
+			_ = d.FS(0).Remove("spare") // else a save takes it where there is no space
 			d.Arm(c.op, fault, c.skip, "")
 			err := s.Run(e)
 			r := e.Result()

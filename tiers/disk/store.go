@@ -26,6 +26,7 @@ type Store struct {
 	hot struct {
 		tmp     File // the unfinished file of the effect in flight
 		super   [2]File
+		spare   bool // the directory holds one
 		entries []Entry
 		indexes []core.FileEntry
 		buf     []byte
@@ -70,6 +71,7 @@ func (s *Store) Reset(fs FS) {
 	s.active = activeFile{}
 	s.hot.tmp = nil
 	s.hot.super = [2]File{}
+	s.hot.spare = false
 }
 
 // Close closes what the store keeps open. No effect may be in flight.

@@ -81,7 +81,11 @@ func (s *Store) saveSuperFresh(r *core.Result, e *core.SaveSuper) (done bool, er
 	}
 	switch stage {
 	case 0:
-		return false, s.writeTmp(r, name, e.Bytes)
+		err := s.writeTmp(r, name, e.Bytes)
+		if err != nil && r.NoSpace && s.writeSpare(name, e.Bytes) {
+			r.Failed, r.NoSpace, err = core.StepNone, false, nil
+		}
+		return false, err
 	case 1:
 		return false, s.syncTmp(r, name)
 	case 2:
@@ -93,7 +97,7 @@ func (s *Store) saveSuperFresh(r *core.Result, e *core.SaveSuper) (done bool, er
 			_ = old.Close() // replaced by what was just synced
 		}
 		s.hot.super[e.Slot] = f // later saves of this life go in place
-		return false, nil
+		return false, s.makeSpare(r, int64(len(e.Bytes)))
 	}
 	return true, s.syncDir(r, DirLog)
 }
