@@ -135,7 +135,8 @@ func (l *Log) nextSave(now Now) Effect {
 	if now.Mono < s.retryAt || l.dirBusy() && (!s.renamed[0] || !s.renamed[1]) {
 		return nil
 	}
-	if target := max(l.startTarget(), l.start); target > l.start || l.hotTarget() > l.hotStart {
+	// At an open Start may come from the manifest: what lies wholly below it leaves the disk then.
+	if target := max(l.startTarget(), l.start); target > l.start || l.cfg.Cold && l.hotStartAt(target) > l.hotStart {
 		l.snapshot()
 		s.state.Start = target
 		s.state.HotStart = l.hotStartAt(target)
