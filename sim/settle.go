@@ -198,7 +198,8 @@ func (w *World) agree() {
 	}
 	if !p.judged && l.Phase() == core.Ready && w.idle(core.Uploads) {
 		p.judged = true
-		if l.End() == p.recovered && l.End() > 0 && !p.hurt(w) && (!w.planned || w.rng.Chance(8192)) {
+		// An append that failed may have left an empty segment: then it is no longer right after the recovery.
+		if l.End() == p.recovered && l.End() > 0 && p.bytes == 0 && !p.hurt(w) && (!w.planned || w.rng.Chance(8192)) {
 			w.planned = true
 			w.planner.again()
 		}
