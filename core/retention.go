@@ -78,12 +78,9 @@ func (l *Log) startTarget() Offset {
 	return to
 }
 
-// hotTarget is how far files may leave the disk now: a file goes only once the manifest lists
+// hotTarget is how far files may leave the disk now, with a cold tier: a file goes only once the manifest lists
 // verified objects for all of its span, and never above what is committed.
 func (l *Log) hotTarget() Offset {
-	if !l.cfg.Cold {
-		return 0
-	}
 	limit := min(l.keep.hot, l.cold.exported, l.committed)
 	to := Offset(0)
 	for i := range l.extents {
