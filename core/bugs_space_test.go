@@ -95,15 +95,8 @@ func (r *rig) wantPoisonedByWrite(outcomes int) {
 // nothing, serves what is proven, and ends its open once there is room.
 func TestNS3FullDiskAndARestart(t *testing.T) {
 	for _, retention := range []bool{false, true} {
-		r := newRig(t)
-		cfg := tableConfig()
-		cfg.SegmentBytes = 4096
-		r.open(cfg)
-		r.put(0, 40, 300)
+		r, cfg := fortyRecords(t, retention)
 		r.kill()
-		if retention {
-			cfg.RetentionBytes = 8192
-		}
 		r.open(cfg)
 		r.disk.SetCapacity(r.disk.Used())
 		n := len(r.acked)
@@ -146,61 +139,72 @@ func TestNS3FullDiskAndARestart(t *testing.T) {
 	}
 }
 
+// fortyRecords returns a log of some segments, and the configuration of lives to come: with retention
+// they keep two segments.
+func fortyRecords(t *testing.T, retention bool) (*rig, core.Config) {
+	t.Helper()
+	r := newRig(t)
+	cfg := tableConfig()
+	cfg.SegmentBytes = 4096
+	r.open(cfg)
+	r.put(0, 40, 300)
+	if retention {
+		cfg.RetentionBytes = 8192
+	}
+	return r, cfg
+}
+
 // TestNS3TrimAfterARestartOnAFullDisk: not a byte is free when a log is opened that has nothing to
 // rescue. The open ends, and trim and retention work, again and again: the saves of the superblock take
-// the blocks of the spare. Without the spare the open waits, and nothing is lost.
+// the blocks of the spare.
 func TestNS3TrimAfterARestartOnAFullDisk(t *testing.T) {
 	for _, retention := range []bool{false, true} {
-		for _, spare := range []bool{true, false} {
-			r := newRig(t)
-			cfg := tableConfig()
-			cfg.SegmentBytes = 4096
+		r, cfg := fortyRecords(t, retention)
+		r.close()
+		start := 0
+		for n := 1; n == 1 || n <= 3 && !retention; n++ { // retention has let go of what it may by then
+			r.disk.SetCapacity(r.disk.Used())
 			r.open(cfg)
-			r.put(0, 40, 300)
-			r.close()
-			if retention {
-				cfg.RetentionBytes = 8192
-			}
-			if !spare {
-				if err := r.disk.FS(0).Remove("spare"); err != nil {
+			r.wantRecords(start, 39+n)
+			if !retention {
+				if err := r.log.Trim(r.now, core.Offset(10*n)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			start := 0
-			for n := 1; n == 1 || n <= 3 && !retention; n++ { // retention has let go of what it may by then
-				r.disk.SetCapacity(r.disk.Used())
-				r.start(cfg)
-				if !spare {
-					if r.log.Phase() != core.Recovering {
-						t.Fatalf("an open on a full disk without a spare: %v, %v", r.log.Phase(), r.log.Err())
-					}
-					break
-				}
-				if r.log.Phase() != core.Ready {
-					t.Fatalf("open %d on a full disk: %v, %v", n, r.log.Phase(), r.log.Err())
-				}
-				r.wantRecords(start, 39+n)
-				if !retention {
-					if err := r.log.Trim(r.now, core.Offset(10*n)); err != nil {
-						t.Fatal(err)
-					}
-				}
-				r.pass(cfg.RetentionCheckInterval)
-				r.pass(2e9)
-				if start = int(r.log.Start()); !retention && start != 10*n || start == 0 {
-					t.Fatalf("open %d: start %d", n, start)
-				}
-				r.put(39+n, 40+n, 100)
-				r.close()
+			r.pass(cfg.RetentionCheckInterval)
+			r.pass(2e9)
+			if start = int(r.log.Start()); !retention && start != 10*n || start == 0 {
+				t.Fatalf("open %d: start %d", n, start)
 			}
-			r.disk.SetCapacity(0)
-			if !spare {
-				r.pass(2e9)
-			} else {
-				r.open(cfg)
-			}
-			r.wantRecords(int(r.log.Start()), int(r.log.End()))
+			r.put(39+n, 40+n, 100)
+			r.close()
 		}
+		r.disk.SetCapacity(0)
+		r.open(cfg)
+		r.wantRecords(int(r.log.Start()), int(r.log.End()))
+	}
+}
+
+// TestNS3NoSpareOnAFullDisk: without the spare such an open waits for room, and nothing is lost.
+func TestNS3NoSpareOnAFullDisk(t *testing.T) {
+	for _, retention := range []bool{false, true} {
+		r, cfg := fortyRecords(t, retention)
+		r.close()
+		if err := r.disk.FS(0).Remove("spare"); err != nil {
+			t.Fatal(err)
+		}
+		r.disk.SetCapacity(r.disk.Used())
+		r.start(cfg)
+		if r.log.Phase() != core.Recovering {
+			t.Fatalf("an open on a full disk without a spare: %v, %v", r.log.Phase(), r.log.Err())
+		}
+		r.wantRecords(0, 40)
+		r.disk.SetCapacity(0)
+		r.pass(2e9)
+		if r.log.Phase() != core.Ready || r.log.End() != 40 {
+			t.Fatalf("with room: %v, end %d", r.log.Phase(), r.log.End())
+		}
+		r.wantRecords(int(r.log.Start()), 40)
 	}
 }
 

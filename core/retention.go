@@ -78,8 +78,8 @@ func (l *Log) startTarget() Offset {
 	return to
 }
 
-// hotTarget is how far files may leave the disk now, with a cold tier: a file goes only once the manifest lists
-// verified objects for all of its span, and never above what is committed.
+// hotTarget is how far files may leave the disk now, with a cold tier: a file goes only once the
+// manifest lists verified objects for all of its span, and never above what is committed.
 func (l *Log) hotTarget() Offset {
 	limit := min(l.keep.hot, l.cold.exported, l.committed)
 	to := Offset(0)
