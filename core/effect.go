@@ -126,7 +126,8 @@ type LoadSuper struct {
 	Slots [2][]byte // file contents (at most segment.SuperBytesMax+1), empty if there is no file
 }
 
-// SaveSuper writes one superblock slot. Fresh goes through tmp, sync, rename, directory sync;
+// SaveSuper writes one superblock slot. Fresh goes through tmp, sync, rename, directory sync, and keeps
+// a spare file whose blocks the tmp file takes where there is no other space;
 // otherwise in place: write, sync. NewLog first makes the directory and syncs its parent.
 type SaveSuper struct {
 	answer

@@ -26,7 +26,7 @@ func (w *World) spareLeft(e *core.SaveSuper) {
 	for i := range w.names {
 		m := &w.names[i]
 		if m.Dir != disk.DirLog || m.Name != spareName || len(m.Kernel) < len(e.Bytes) {
-			continue
+			continue // a short one: slots have grown, or a crash came before its zeros
 		}
 		for _, b := range m.Kernel[:len(e.Bytes)] {
 			if b != 0 {

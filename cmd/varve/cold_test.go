@@ -48,7 +48,7 @@ func TestCommandsWithAColdTier(t *testing.T) {
 	}
 	said := varveRun(t, "", with("append", "--count", "100", "--size", "100")...)
 	var first int
-	if _, at, _ := strings.Cut(said.err, "records are not in the cold tier yet, ["); said.code != exitOK || !strings.HasSuffix(at, ", 600): the next open uploads them, and varve log offload does so at once\n") {
+	if _, at, _ := strings.Cut(said.err, "records are not in the cold tier yet, ["); said.code != exitOK || !strings.HasSuffix(at, ", 600): they are uploaded while the log is open; varve log offload does so at once, and takes them off the disk\n") {
 		t.Fatal(said)
 	} else if _, err := fmt.Sscanf(at, "%d", &first); err != nil || first < 500 || !strings.Contains(said.err, fmt.Sprintf("%d records are not", 600-first)) {
 		t.Fatal(said, err)

@@ -310,14 +310,14 @@ func lagText(s *varve.Stats) string {
 }
 
 // unexportedText says what a close leaves on this disk alone. The last segment is sealed, and nobody
-// uploads it before the log is opened again.
+// uploads it before the log is opened again, for long enough.
 func unexportedText(s *varve.Stats) string {
 	n := s.End - max(s.Exported, s.Start)
 	what := "records are"
 	if n == 1 {
 		what = "record is"
 	}
-	return fmt.Sprintf("%d %s not in the cold tier yet, [%d, %d): the next open uploads them, and varve log offload does so at once", n, what, s.End-n, s.End)
+	return fmt.Sprintf("%d %s not in the cold tier yet, [%d, %d): they are uploaded while the log is open; varve log offload does so at once, and takes them off the disk", n, what, s.End-n, s.End)
 }
 
 func count(n int, what string) string {

@@ -59,7 +59,11 @@ func Open(dir string, o Options) (*Bucket, error) {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("dirbucket: open %s: %w: mount it, or create the bucket", dir, absent(err))
+		next := "mount it, or create the bucket"
+		if errors.Is(err, fs.ErrPermission) {
+			next = "the directory of a bucket must be open to its user"
+		}
+		return nil, fmt.Errorf("dirbucket: open %s: %w: %s", dir, absent(err), next)
 	}
 	b := &Bucket{dir: dir, root: root, sealed: o.ReadOnly, sync: syncDir, syncFile: (*os.File).Sync}
 	if err := b.begin(); err != nil {

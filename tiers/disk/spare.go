@@ -12,6 +12,9 @@ import (
 // no other space, and give some back.
 const spareName = "spare"
 
+// noSpare is the length of a spare that is not there.
+const noSpare = -1
+
 // errNotSpare says that the spare is something else.
 var errNotSpare = errors.New("disk: the spare of a superblock is not all zeros")
 
@@ -21,20 +24,22 @@ var errNotSpare = errors.New("disk: the spare of a superblock is not all zeros")
 // That must not be written over: it is no spare, which shows, because what a slot holds was written
 // after the name had gone.
 func (s *Store) writeSpare(name string, content []byte) bool {
-	if !s.hot.spare {
+	if s.hot.spare == noSpare {
 		return false
 	}
 	f, err := s.fs.Open(spareName, Write)
 	if err != nil {
-		s.hot.spare = !errors.Is(err, ErrNotExist)
+		if errors.Is(err, ErrNotExist) {
+			s.hot.spare = noSpare
+		}
 		return false
 	}
 	switch err = s.isSpare(f, len(content)); {
 	case errors.Is(err, errNotSpare):
-		s.hot.spare = s.fs.Remove(spareName) != nil
+		s.removeSpare()
 	case err == nil:
 		if err = s.fs.Rename(spareName, s.tmpName(name)); err == nil {
-			s.hot.spare = false
+			s.hot.spare = noSpare
 			s.hot.tmp = f
 			if writeAll(f, &s.hot.bufs, content, 0) == nil {
 				return true
@@ -64,15 +69,28 @@ func (s *Store) isSpare(f File, n int) error {
 	return nil
 }
 
-// makeSpare makes a new spare where there is none. Without space there is none until a later save;
-// its name becomes durable with that of the slot.
+// removeSpare removes the name alone: it may be another name of a slot.
+func (s *Store) removeSpare() {
+	if s.fs.Remove(spareName) == nil {
+		s.hot.spare = noSpare
+	}
+}
+
+// makeSpare makes a new spare where there is none as long as the slot that was just written: slots
+// grow with the lineage. Without space there is none until a later save; its name becomes durable
+// with that of the slot.
 func (s *Store) makeSpare(r *core.Result, n int64) error {
-	if s.hot.spare {
+	if s.hot.spare >= n {
 		return nil
+	}
+	if s.hot.spare != noSpare {
+		s.removeSpare()
 	}
 	f, err := s.fs.Open(spareName, Create)
 	if err != nil {
-		s.hot.spare = errors.Is(err, ErrExist)
+		if errors.Is(err, ErrExist) { // nothing of ours, or it cannot be removed
+			s.hot.spare = n
+		}
 		return nil
 	}
 	err = f.WriteZeros(0, n)
@@ -81,7 +99,7 @@ func (s *Store) makeSpare(r *core.Result, n int64) error {
 			_ = f.Close()
 			return failed(r, core.StepSync, err)
 		}
-		s.hot.spare = true
+		s.hot.spare = n
 	}
 	_ = f.Close()
 	if err != nil {

@@ -2,6 +2,7 @@ package disk_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"varve/core"
@@ -89,6 +90,41 @@ func TestSpareThatIsNone(t *testing.T) {
 		}
 		if !bytes.Equal(contentOf(d, "super.0"), bytes.Repeat([]byte{1}, 4096)) {
 			t.Errorf("%d bytes: super.0 has changed", size)
+		}
+	}
+}
+
+// TestSpareGrows: slots grow with the lineage, and the spare with them. One that a crash left short is
+// replaced too.
+func TestSpareGrows(t *testing.T) {
+	for _, left := range []int64{0, 100, 4096} {
+		d := faultfs.New()
+		fs := d.FS(0)
+		s := disk.NewStore(fs)
+		full(t, d, s)
+		d.SetCapacity(0)
+		f, err := fs.Open("spare", disk.Write)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Truncate(left), f.Close(), s.Run(&core.List{})); err != nil {
+			t.Fatal(err)
+		}
+		for n, bytes8k := range []bool{false, true, true, true} { // the last two on a full disk
+			content := bytes.Repeat([]byte{2 + byte(n)}, 4096)
+			if bytes8k {
+				content = append(content, content...)
+			}
+			if n >= 2 {
+				d.SetCapacity(d.Used())
+			}
+			e := &core.SaveSuper{Slot: 1, Fresh: true, Bytes: content}
+			if err := s.Run(e); err != nil {
+				t.Fatalf("%d bytes left, save %d: %v", left, n, err)
+			}
+			if !bytes.Equal(contentOf(d, "super.1"), content) || !bytes.Equal(contentOf(d, "spare"), make([]byte, len(content))) {
+				t.Fatalf("%d bytes left, save %d: slot or spare is not what it should be", left, n)
+			}
 		}
 	}
 }

@@ -26,7 +26,7 @@ type Store struct {
 	hot struct {
 		tmp     File // the unfinished file of the effect in flight
 		super   [2]File
-		spare   bool // the directory holds one
+		spare   int64 // bytes of the directory's spare, noSpare if there is none
 		entries []Entry
 		indexes []core.FileEntry
 		buf     []byte
@@ -71,7 +71,7 @@ func (s *Store) Reset(fs FS) {
 	s.active = activeFile{}
 	s.hot.tmp = nil
 	s.hot.super = [2]File{}
-	s.hot.spare = false
+	s.hot.spare = noSpare
 }
 
 // Close closes what the store keeps open. No effect may be in flight.
