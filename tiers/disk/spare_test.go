@@ -128,3 +128,26 @@ func TestSpareGrows(t *testing.T) {
 		}
 	}
 }
+
+// TestSpareRemovedMeanwhile: somebody takes the spare away from a log that runs. A save that would need
+// it finds no space, and the next one that has space makes a new one.
+func TestSpareRemovedMeanwhile(t *testing.T) {
+	d := faultfs.New()
+	s := disk.NewStore(d.FS(0))
+	full(t, d, s)
+	if err := d.FS(0).Remove("spare"); err != nil {
+		t.Fatal(err)
+	}
+	d.SetCapacity(d.Used())
+	e := &core.SaveSuper{Fresh: true, Bytes: bytes.Repeat([]byte{2}, 4096)}
+	if err := s.Run(e); err == nil || !e.NoSpace {
+		t.Fatalf("%v, no space %v", err, e.NoSpace)
+	}
+	d.SetCapacity(0)
+	if err := s.Run(&core.SaveSuper{Fresh: true, Bytes: e.Bytes}); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(contentOf(d, "spare"), make([]byte, 4096)) {
+		t.Error("there is no new spare")
+	}
+}
