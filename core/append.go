@@ -43,7 +43,7 @@ func (l *Log) Append(now Now, b *Batch) (Ticket, error) {
 		first, end, verdict := l.producers.look(b.Producer, b.Records)
 		switch verdict {
 		case producerDuplicate:
-			return l.duplicate(first, end), nil
+			return l.duplicate(first, end)
 		case producerGap:
 			l.mark(MarkSequenceGap)
 			l.stats.Refused++
@@ -53,6 +53,10 @@ func (l *Log) Append(now Now, b *Batch) (Ticket, error) {
 			l.stats.Refused++
 			return Ticket{}, ErrFenced
 		}
+	}
+	if l.cfg.Warm && l.warm.stalled && !l.cfg.WarmAckOnTimeout {
+		l.stats.Refused++
+		return Ticket{}, ErrTierDown
 	}
 	if l.hot.lowSpace {
 		l.mark(MarkLowSpace)
@@ -141,7 +145,7 @@ const commitBytesMax = 4 << 20
 
 // duplicate answers a producer's repeated batch with the original span: acked at once if the
 // original is, else with the original's cohort.
-func (l *Log) duplicate(first, end Offset) Ticket {
+func (l *Log) duplicate(first, end Offset) (Ticket, error) {
 	l.mark(MarkDuplicate)
 	l.stats.Duplicates++
 	t := Ticket{First: first, End: end, Epoch: l.epochAt(first), Duplicate: true}
@@ -151,8 +155,12 @@ func (l *Log) duplicate(first, end Offset) Ticket {
 			t.Cohort = c.id
 		}
 	}
+	if l.cfg.Warm && t.Cohort == 0 && end > l.committed { // it waits for the warm tier, and nobody tells when that is over
+		l.stats.Refused++
+		return Ticket{}, ErrTierDown
+	}
 	check(t.Cohort != 0 || end <= l.committed, "a remembered batch is acked or in a cohort")
-	return t
+	return t, nil
 }
 
 func (l *Log) epochAt(o Offset) Epoch {
@@ -171,6 +179,10 @@ func (l *Log) raiseCommitted(now Now) {
 			l.mark(MarkAckPaused)
 			to = l.frontier
 		}
+	}
+	if l.cfg.Warm {
+		to = min(to, l.warmLimit(now))
+		defer l.giveUpWarm()
 	}
 	if to <= l.committed {
 		return

@@ -15,6 +15,9 @@ type boot struct {
 	retryAt Time // Mono; waiting for free space
 	began   Time
 
+	manifest bool               // the cold tier has one
+	fenced   Epoch              // of the marker in the warm tier
+	floor    Epoch              // least epoch to claim
 	absent   bool               // there is no directory, or an empty one: the cold tier says what the log is
 	degraded bool               // the cold tier does not answer: the plan is made without it, and served, not carried out
 	objects  []segment.FileInfo // of objects whose footers were read, newest first
@@ -52,6 +55,9 @@ const (
 	bootSuper
 	bootManifest
 	bootPages
+	bootProbe // the warm tier: a look, the marker, what is there
+	bootFence
+	bootWarm
 	bootObjects  // producers of what is not on disk
 	bootIdentify // repair: find the log's id in a segment header
 	bootScan
@@ -68,6 +74,7 @@ const (
 func (b *boot) reset(now Now) {
 	b.step, b.at, b.tries, b.retryAt = bootList, 0, 0, 0
 	b.absent, b.degraded, b.loads = false, false, 0
+	b.manifest, b.fenced, b.floor = false, 0, 0
 	b.objects, b.scanned, b.own = b.objects[:0], 0, 0
 	b.began = now.Mono
 	b.plan.reset()
@@ -120,6 +127,10 @@ func (l *Log) nextBoot(now Now) Effect {
 func (l *Log) onBoot(now Now, e Effect, err error) {
 	if e.Lane() == Catalogue {
 		l.onMerge(now, e, err)
+		return
+	}
+	if e.Lane() == Warm {
+		l.onWarmBoot(now, e, err)
 		return
 	}
 	if err != nil {
@@ -232,6 +243,9 @@ func (l *Log) onList(e *List) {
 		l.refuseOpen("", "it is not empty and holds no log (found "+e.Unknown[0]+")", next)
 	case l.cfg.Cold:
 		b.absent, b.step = true, bootManifest
+	case l.cfg.Warm:
+		b.absent = true
+		l.warmNextEmpty()
 	default:
 		l.newLog()
 	}
@@ -370,6 +384,7 @@ func (l *Log) planned(now Now) {
 	if b.found.Winner < 0 && !b.absent {
 		l.rebuildSuper()
 	}
+	p.floor = max(b.floor, b.fenced)
 	p.reconcile(&l.super.state, &l.cfg, &l.marks)
 	if at := p.nextRescan(0); at < len(p.Files) {
 		b.step, b.at = bootRescan, at
@@ -378,6 +393,12 @@ func (l *Log) planned(now Now) {
 	l.id = l.super.state.LogID
 	l.identitySeed = segment.IdentitySeed(l.id)
 	l.epoch = p.Epoch
+	if p.Refused == nil && b.fenced > 0 && p.Epoch != b.fenced { // a file knows of a later owner than the marker is of
+		floor := p.Epoch
+		b.restart()
+		b.floor = floor
+		return
+	}
 	if b.degraded && !l.cfg.ReadOnly {
 		l.degrade(now)
 		return
@@ -436,7 +457,12 @@ func (l *Log) complete() {
 		n--
 	}
 	s.Lineage = append(s.Lineage[:n], segment.Lineage{Epoch: l.epoch, First: p.End})
-	s.Committed, s.CommittedEpoch = p.End, l.epoch
+	if l.cfg.Warm { // what else was recovered is committed once the warm tier has it
+		s.Committed = min(max(s.Committed, s.Start), p.End)
+	} else {
+		s.Committed = p.End
+	}
+	s.CommittedEpoch = l.epoch
 	if n > 0 {
 		s.CommittedEpoch = s.Lineage[n-1].Epoch
 	}
@@ -463,10 +489,17 @@ func (l *Log) onBootSave(now Now) {
 func (l *Log) issueReplace(now Now) Effect {
 	b, p := &l.boot, &l.boot.plan
 	r := &p.Rescues[b.at]
-	src := &p.Files[r.File]
-	l.mark(MarkRescue)
-	if src.Info.Header.Kind == segment.Replacement {
-		l.mark(MarkRescueReplacement)
+	var source FileEntry
+	var object Extent
+	if r.File < 0 {
+		object = Extent{First: r.First, End: r.End, Base: r.First, Epoch: r.Epoch, Tier: TierWarm, Generation: r.Generation}
+	} else {
+		src := &p.Files[r.File]
+		source = src.Entry
+		l.mark(MarkRescue)
+		if src.Info.Header.Kind == segment.Replacement {
+			l.mark(MarkRescueReplacement)
+		}
 	}
 	b.replace = Replace{
 		Header: segment.Header{
@@ -474,7 +507,7 @@ func (l *Log) issueReplace(now Now) Effect {
 			ID: segment.MakeID(l.epoch, l.tail.nextN), Epoch: r.Epoch, Base: r.First, End: r.End,
 			Created: now.Wall, Nonce: l.cfg.Nonce,
 		},
-		Source: src.Entry, SourceEpoch: r.Epoch, Frontier: min(p.Evidence, r.First),
+		Source: source, Object: object, SourceEpoch: r.Epoch, Frontier: min(p.Evidence, r.First),
 		IndexSpacingBytes: l.cfg.IndexSpacingBytes,
 	}
 	l.tail.nextN++
@@ -511,6 +544,9 @@ func (l *Log) ready(now Now) {
 	l.adoptFiles(now)
 	l.keep.want, l.keep.hot = l.start, l.hotStart
 	l.raiseExported()
+	if l.cfg.Warm {
+		l.readyWarm(now)
+	}
 	l.keep.nextCheck = now.Mono + l.cfg.RetentionCheckInterval // a timer that was due while opening had its Tick
 	l.stats.RecoveredAt = now.Mono - l.boot.began
 	l.tail.lastActivity = now.Mono

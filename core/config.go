@@ -40,6 +40,14 @@ type Config struct {
 	ColdScanObjects  int  // newest objects, of those that are not on disk, that an open reads for their producers
 	ColdMaxUploadAge Time // an active segment older than this rolls, so that it reaches the cold tier; Unlimited
 
+	Warm             bool  // a warm tier is configured
+	WarmReplicas     int   // that confirm an entry before it counts
+	WarmWait         Time  // how long an ack waits for the warm tier
+	WarmAckOnTimeout bool  // then the disk alone is enough; else the append ends with ErrUnknown
+	WarmBytes        int64 // most that the warm tier holds, about
+	WarmSegments     int   // closed segments that the warm tier holds at most
+	WarmEntryBytes   int64 // of one entry, about; a batch that is larger has its own
+
 	ProducersMax int // producers remembered; beyond that the one silent longest is forgotten
 
 	VerifyAllOnOpen    bool
@@ -61,7 +69,8 @@ func DefaultConfig() Config {
 		MinFreeBytes: 256 << 20, Preallocate: true, PrepareBytes: 1 << 20, IdleSave: second / 100,
 		RetentionBytes: Unlimited, RetentionAge: Unlimited,
 		LocalRetentionBytes: Unlimited, LocalRetentionAge: Unlimited,
-		RetentionCheckInterval: 60 * second, ColdMaxUploadAge: Unlimited, ColdPageSegments: manifest.SegmentsMax, ColdScanObjects: 64, ProducersMax: 4096,
+		RetentionCheckInterval: 60 * second, ColdMaxUploadAge: Unlimited, ColdPageSegments: manifest.SegmentsMax, ColdScanObjects: 64,
+		WarmReplicas: 1, WarmWait: second, WarmBytes: 256 << 20, WarmSegments: 2, WarmEntryBytes: 1 << 20, ProducersMax: 4096,
 	}
 }
 
@@ -128,6 +137,16 @@ func (c *Config) Validate() error {
 		return bad("cold.page_segments", c.ColdPageSegments, fmt.Sprintf("1 up to %d", manifest.SegmentsMax))
 	case c.ColdScanObjects < 0 || c.ColdScanObjects > 1<<20:
 		return bad("cold.scan_objects", c.ColdScanObjects, "0 up to 1,048,576")
+	case c.Warm && (c.WarmReplicas < 0 || c.WarmReplicas > 100):
+		return bad("warm.wait_replicas", c.WarmReplicas, "0 to 100")
+	case c.Warm && (c.WarmWait < 1_000_000 || c.WarmWait > 3600*second):
+		return bad("warm.wait_timeout_ms", c.WarmWait, "1 ms to an hour")
+	case c.Warm && (c.WarmBytes < 1 || c.WarmBytes > bytesMax):
+		return bad("warm.max_bytes", c.WarmBytes, "1 byte to 1 TiB")
+	case c.Warm && (c.WarmSegments < 0 || c.WarmSegments > 1_000_000):
+		return bad("warm.max_cached_closed_segments", c.WarmSegments, "0 to 1000000")
+	case c.Warm && (c.WarmEntryBytes < 1 || c.WarmEntryBytes > 1<<30):
+		return bad("warm.entry_bytes", c.WarmEntryBytes, "1 byte to 1 GiB")
 	case c.ProducersMax < 1:
 		return bad("producers_max", c.ProducersMax, "1 or more")
 	}

@@ -13,6 +13,7 @@ const (
 	Hot                   // discovery, superblock, and all other work on files
 	Uploads               // Upload: a sealed segment becomes an object
 	Catalogue             // the manifest of the cold tier, and deletions there
+	Warm                  // the stream of the warm tier
 	LaneCount
 )
 
@@ -163,11 +164,12 @@ type Replace struct {
 	answer
 	Header            segment.Header // kind Replacement; its ID names the new file
 	Source            FileEntry
-	Object            Extent // of the cold tier, where that is the source: Tier says so
+	Object            Extent // of the cold or the warm tier, where that is the source: Tier says so
 	SourceEpoch       Epoch  // epoch that the batches must have
 	Frontier          Offset // evidence written into the new placement headers
 	IndexSpacingBytes int64
 	Bytes             int64 // result: size of the new file
+	AppendTime        Time  // of its newest batch
 }
 
 // SaveIndex derives the sidecar index of a file that has no footer: scan, tmp, sync, rename. Only

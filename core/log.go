@@ -55,6 +55,7 @@ type Log struct {
 	super superState
 	keep  retention
 	cold  coldState
+	warm  warmState
 
 	producers producers
 	outcomes  ring[Outcome]
@@ -115,6 +116,7 @@ func (l *Log) Reopen(cfg Config, now Now) error {
 	l.boot.reset(now)
 	l.super.reset()
 	l.cold.reset()
+	l.warm.reset()
 	l.keep = retention{nextCheck: now.Mono + cfg.RetentionCheckInterval}
 	l.producers.reset(cfg.ProducersMax)
 	l.outcomes.reset()
@@ -256,6 +258,8 @@ func (l *Log) decide(now Now, lane Lane) Effect {
 			return l.issueDeclare(now)
 		case lane == Catalogue && l.cfg.Cold:
 			return l.nextMerge(now)
+		case lane == Warm && l.cfg.Warm:
+			return l.nextWarmBoot(now)
 		}
 	case Ready, Closing:
 		switch lane {
@@ -266,7 +270,10 @@ func (l *Log) decide(now Now, lane Lane) Effect {
 		case Hot:
 			return l.nextHot(now)
 		}
-		if !l.cfg.Cold {
+		if lane == Warm && l.cfg.Warm {
+			return l.nextWarm(now)
+		}
+		if !l.cfg.Cold || lane == Warm {
 			return nil
 		}
 		if lane == Uploads {
@@ -352,6 +359,8 @@ func (l *Log) Complete(now Now, e Effect, err error) {
 		l.onUpload(now, e, err)
 	case *LoadManifest, *SwapManifest, *SavePage, *Delete:
 		l.onCatalogue(now, e, err)
+	case *FenceWarm, *ReadWarm, *Mirror, *TrimWarm:
+		l.onWarm(now, e, err)
 	default:
 		l.onHot(now, e, err)
 	}
@@ -371,6 +380,9 @@ func (l *Log) Deadline() (Time, bool) {
 		l.hotDeadline(&d)
 		if l.cfg.Cold {
 			l.coldDeadline(&d)
+		}
+		if l.cfg.Warm {
+			l.warmDeadline(&d)
 		}
 	}
 	return d.at, d.set

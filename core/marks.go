@@ -117,6 +117,16 @@ const (
 	MarkHealed                        // damage was healed: the cold tier serves what a file held
 	MarkHealedOnDisk                  // and was copied back to the disk
 	MarkHealFailed                    // or could not be
+	MarkWarmDoubt                     // a new marker, because nobody knows what the warm tier holds
+	MarkWarmSource                    // a batch to mirror does not verify on disk
+	MarkWarmFull                      // the warm tier had no memory
+	MarkWarmLost                      // it lost what it had
+	MarkWarmShort                     // too few replicas confirmed
+	MarkWarmWaived                    // and the policy acks nevertheless
+	MarkWarmStalled                   // records waited too long for it
+	MarkWarmTrimmed                   // entries were removed
+	MarkWarmOdd                       // an entry does not verify and is passed over
+	MarkWarmRefill                    // records that only the warm tier had were copied to the disk
 	MarkCount
 )
 

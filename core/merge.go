@@ -43,11 +43,12 @@ func (l *Log) mergeNext(now Now) {
 		l.refuseOpen("", "its first records are in a cold tier, and none is configured",
 			"configure cold.url; accept_loss gives those records up")
 	default:
+		b.own = owner(s.Lineage)
 		if s.HotStart > s.Start && l.cfg.AcceptLoss {
 			l.mark(MarkAcceptLoss)
 			s.Start = s.HotStart
 		}
-		l.scanFiles(now)
+		l.warmNext(now)
 	}
 }
 
@@ -108,20 +109,24 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 	}
 	if e.Missing {
 		switch {
-		case b.absent && !l.cfg.Create:
+		case b.absent && !l.cfg.Create && !l.cfg.Warm:
 			l.mark(MarkColdAbsent)
 			next := "check cold.url and the directory; to begin a new log: --create"
 			if l.cfg.ReadOnly {
 				next = "name the directory of a log, or what it is called in the bucket"
 			}
 			l.refuseOpen("", "neither the directory nor the bucket holds a log", next)
+		case b.absent && l.cfg.Warm:
+			c.forget()
+			l.warmNextEmpty()
 		case b.absent:
 			l.newLog()
 		case s.ManifestSequence > 0:
 			l.coldDown(now, errNoManifest)
 		default:
 			c.forget()
-			l.scanFiles(now)
+			b.own = owner(s.Lineage)
+			l.warmNext(now)
 		}
 		return
 	}
@@ -187,17 +192,34 @@ func (l *Log) merge(now Now) {
 		}
 		l.id = m.LogID
 	}
-	b.own = owner(s.Lineage)
-	if owner(m.Lineage) > owner(s.Lineage) {
-		l.mark(MarkTakenOver)
-		own := b.own
-		s.Lineage = append(s.Lineage[:0], m.Lineage...)
-		s.Frontier = min(s.Frontier, laterFirst(s.Lineage, own))
-		s.HotStart = max(s.HotStart, s.Lineage[0].First)
-	}
+	b.own, b.manifest = owner(s.Lineage), true
+	l.takeLineage(m.Lineage)
 	s.Epoch = max(s.Epoch, m.Epoch)
 	s.ManifestSequence = max(s.ManifestSequence, m.Sequence)
 	l.adopt(m, c.tag, now.Wall)
+	l.warmNext(now)
+}
+
+// takeLineage takes a lineage whole if it names a higher owner.
+func (l *Log) takeLineage(lineage []segment.Lineage) {
+	s := &l.super.state
+	own := owner(s.Lineage)
+	if owner(lineage) <= own {
+		return
+	}
+	l.mark(MarkTakenOver)
+	s.Lineage = append(s.Lineage[:0], lineage...)
+	s.Frontier = min(s.Frontier, laterFirst(s.Lineage, own))
+	s.HotStart = max(s.HotStart, s.Lineage[0].First)
+}
+
+// merged goes on once manifest and warm tier have said whose the log is.
+func (l *Log) merged(now Now) {
+	b, c, s := &l.boot, &l.cold, &l.super.state
+	if !b.manifest {
+		l.scanFiles(now)
+		return
+	}
 	for i := range c.list.whole.Segments {
 		e := &c.list.whole.Segments[i]
 		if e.Base < s.Lineage[0].First {
@@ -310,7 +332,11 @@ func (l *Log) degrade(now Now) {
 		l.mark(MarkDegraded)
 		l.phase = Recovering
 		l.waiting = l.err
-		l.adoptPlan(min(p.Evidence, p.End))
+		end := min(p.Evidence, p.End)
+		if l.cfg.Warm { // what is on disk may wait for the warm tier, and somebody else may own it
+			end = min(end, max(l.super.state.Committed, l.super.state.Start))
+		}
+		l.adoptPlan(end)
 	}
 	b.step, b.at = bootManifest, 0
 	b.retryAt = max(l.cold.retryAt[Catalogue], now.Mono+1)
@@ -376,7 +402,7 @@ func (l *Log) claimed(m *manifest.Manifest, tag string, now Now) {
 // restart begins discovery again.
 func (b *boot) restart() {
 	b.step, b.at = bootList, 0
-	b.absent = false
+	b.absent, b.manifest = false, false
 	b.objects, b.scanned = b.objects[:0], 0
 	b.plan.reset()
 	b.tmp = b.tmp[:0]

@@ -35,6 +35,8 @@ type Plan struct {
 	Refused error // why the log cannot be opened
 
 	cold        *manifest.Manifest // nil: there is no cold tier, or it does not answer
+	warm        *warmState         // the same of the warm tier
+	floor       Epoch              // least epoch to claim
 	refusal     RefusedError
 	twins       bool // two files have one segment id
 	quarantines []FileEntry
@@ -63,7 +65,8 @@ type Span struct {
 
 // Rescue copies [First, End) of a file into a new one.
 type Rescue struct {
-	File       int // in Plan.Files
+	File       int    // in Plan.Files; -1: from the warm tier
+	Generation uint64 // there
 	Epoch      Epoch
 	First, End Offset
 }

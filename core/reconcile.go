@@ -126,6 +126,9 @@ func (r *reconciler) claimEpoch() {
 			return
 		}
 	}
+	if p.floor > 0 {
+		top = max(top, p.floor-1)
+	}
 	if top >= segment.EpochMax-1 {
 		p.refusal = RefusedError{Why: "its epochs are used up", Next: "copy its records into a new log"}
 		p.Refused = &p.refusal
@@ -201,6 +204,13 @@ func (r *reconciler) walk() {
 				o = min(held, limit, r.nextServed(o))
 				continue
 			}
+			if held, at := r.warmHeld(o, epoch); at >= 0 {
+				held = min(held, limit, r.nextServed(o))
+				s := &p.warm.spans[at]
+				p.Extents = append(p.Extents, Extent{First: o, End: held, Base: o, Epoch: epoch, Tier: TierWarm, Generation: s.Generation})
+				o = held
+				continue
+			}
 			next, more := r.gap(o, epoch)
 			if !more {
 				break
@@ -264,6 +274,14 @@ func (r *reconciler) held(o Offset, epoch Epoch) (end Offset, ok bool) {
 		return 0, false
 	}
 	return s.End, true
+}
+
+// warmHeld returns how far the warm tier holds an offset under the epoch that owns it.
+func (r *reconciler) warmHeld(o Offset, epoch Epoch) (end Offset, at int) {
+	if r.p.warm == nil {
+		return 0, -1
+	}
+	return r.p.warm.holds(o, epoch)
 }
 
 // pick returns the file that serves an offset, and how far. A replacement wins within its span,
@@ -569,6 +587,11 @@ func (r *reconciler) rescue() {
 	p := r.p
 	for i := range p.Extents {
 		x := &p.Extents[i]
+		if x.Tier == TierWarm { // from memory elsewhere to the disk, before anything else happens
+			r.marks.Add(MarkWarmRefill)
+			p.Rescues = append(p.Rescues, Rescue{File: -1, Generation: x.Generation, Epoch: x.Epoch, First: x.First, End: x.End})
+			continue
+		}
 		if x.End <= p.Evidence || x.Damage != segment.BreakNone {
 			continue
 		}
@@ -595,18 +618,25 @@ func (p *Plan) fileIndex(id segment.ID) int {
 func (p *Plan) rescued(at int, e *Replace) {
 	r := p.Rescues[at]
 	entry := FileEntry{ID: e.Header.ID, Base: e.Header.Base, Bytes: e.Bytes}
-	appendTime := p.Files[r.File].appendTime
+	appendTime := e.AppendTime
+	if r.File >= 0 {
+		appendTime = p.Files[r.File].appendTime
+	}
 	f := p.addFile(entry)
 	f.Fate, f.replaced = FateServe, true
 	f.end, f.appendTime = r.End, appendTime
 	f.Info.Verdict, f.Info.Header, f.Info.Epoch, f.Info.Sealed = segment.HeaderGood, e.Header, r.Epoch, true
-	old := p.Files[r.File].Entry.ID
+	old := segment.ID(0)
+	if r.File >= 0 {
+		old = p.Files[r.File].Entry.ID
+	}
 	for i := range p.Extents {
 		x := &p.Extents[i]
-		if x.Segment != old || x.First > r.First || x.End != r.End {
+		if x.Segment != old || (x.Tier == TierWarm) != (r.File < 0) || x.First > r.First || x.End != r.End {
 			continue
 		}
 		n := *x
+		n.Tier, n.Generation = TierHot, 0
 		n.First, n.Segment, n.Base, n.Bytes, n.Index = r.First, entry.ID, entry.Base, entry.Bytes, IndexFooter
 		n.DataPos, n.Sector = int64(e.Header.SectorBytes), int64(e.Header.SectorBytes)
 		if x.First == r.First {
@@ -618,6 +648,9 @@ func (p *Plan) rescued(at int, e *Replace) {
 			p.Extents[i+1] = n
 		}
 		break
+	}
+	if r.File < 0 {
+		return
 	}
 	if src := &p.Files[r.File]; !p.serves(&src.Entry) && src.Fate == FateServe {
 		src.Fate = FateSuperseded

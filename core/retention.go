@@ -72,6 +72,9 @@ func (l *Log) Offloaded(before Offset) bool {
 // tier never past what the manifest says, because another owner may have taken the log over.
 func (l *Log) startTarget() Offset {
 	to := min(l.keep.want, l.frontier, l.committed)
+	if l.cfg.Warm && !l.cfg.Cold {
+		to = min(to, l.warm.said.start)
+	}
 	if l.cfg.Cold {
 		to = min(to, l.cold.m.Start)
 	}

@@ -12,11 +12,12 @@ type Tier uint8
 const (
 	TierHot  Tier = iota // local disk
 	TierCold             // object store
+	TierWarm             // in memory elsewhere
 	TierCount
 )
 
 // String returns the tier's name.
-func (t Tier) String() string { return [...]string{"hot", "cold"}[t] }
+func (t Tier) String() string { return [...]string{"hot", "cold", "warm"}[t] }
 
 // Extent is a span of offsets that one segment file, or one object, serves.
 type Extent struct {
@@ -38,6 +39,8 @@ type Extent struct {
 	Until      Offset // cold: where the object ends
 
 	FooterBytes int64 // cold: of the object's footer, at its end
+
+	Generation uint64 // warm: of the entries
 }
 
 // Object names the object of a cold extent.

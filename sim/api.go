@@ -21,15 +21,17 @@ type MarkCounts struct {
 	bucket [64]int64
 	core   [coreMarksMax]int64
 	sim    [64]int64
-	cold   int64 // runs with a cold tier
+	tiers  [core.TierCount]int64 // runs whose log had that tier
 }
 
 // Add counts one run.
 func (c *MarkCounts) Add(m *Marks) {
 	count(c.disk[:], uint64(m.Disk))
 	count(c.bucket[:], uint64(m.Bucket))
-	if m.Cold {
-		c.cold++
+	for t := range m.Tiers {
+		if m.Tiers[t] {
+			c.tiers[t]++
+		}
 	}
 	for i, set := range m.Core {
 		count(c.core[64*i:], set)
@@ -53,7 +55,9 @@ func (c *MarkCounts) Join(o *MarkCounts) {
 	for i := range c.core {
 		c.core[i] += o.core[i]
 	}
-	c.cold += o.cold
+	for t := range c.tiers {
+		c.tiers[t] += o.tiers[t]
+	}
 }
 
 // MarkCount is one mark of the registry and the runs that reached it. The first word of its name is
@@ -64,12 +68,16 @@ type MarkCount struct {
 }
 
 // List returns every mark, in the order of the registry. Those of Unreachable are there only if a
-// run reached them, those of a cold tier only if a run had one.
+// run reached them, those of a tier only if a run had it.
 func (c *MarkCounts) List() []MarkCount {
 	var all []MarkCount
+	var had Tiers
+	for t, runs := range c.tiers {
+		had[t] = runs > 0
+	}
 	for _, e := range registry() {
 		runs := *c.at(&e)
-		if runs > 0 || Unreachable[e.name] == "" && e.due(c.cold > 0) {
+		if runs > 0 || Unreachable[e.name] == "" && e.due(had) {
 			all = append(all, MarkCount{e.name, runs})
 		}
 	}
@@ -86,9 +94,7 @@ func (c *MarkCounts) Put(name string, runs int64) bool {
 	for _, e := range registry() {
 		if e.name == name {
 			*c.at(&e) = runs
-			if e.cold && runs > 0 {
-				c.cold = max(c.cold, runs)
-			}
+			c.tiers[e.tier] = max(c.tiers[e.tier], runs)
 			return true
 		}
 	}

@@ -13,7 +13,7 @@ func TestMarkCountsFollowTheRegistry(t *testing.T) {
 	var all Marks
 	all.Disk = ^faultfs.FaultSet(0)
 	all.Core = core.MarkSet{^uint64(0), ^uint64(0)}
-	all.Bucket, all.Cold = ^fakebucket.FaultSet(0), true
+	all.Bucket, all.Tiers = ^fakebucket.FaultSet(0), Tiers{core.TierCold: true, core.TierWarm: true}
 	all.Sim = ^uint64(0)
 	var c MarkCounts
 	c.Add(&all)

@@ -120,6 +120,16 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkHealedOnDisk:      "healed-on-disk",
 	core.MarkHealFailed:        "heal-failed",
 	core.MarkHealed:            "healed",
+	core.MarkWarmDoubt:         "warm-doubt",
+	core.MarkWarmSource:        "warm-source",
+	core.MarkWarmFull:          "warm-full",
+	core.MarkWarmLost:          "warm-lost",
+	core.MarkWarmShort:         "warm-short",
+	core.MarkWarmWaived:        "warm-waived",
+	core.MarkWarmStalled:       "warm-stalled",
+	core.MarkWarmTrimmed:       "warm-trimmed",
+	core.MarkWarmOdd:           "warm-odd",
+	core.MarkWarmRefill:        "warm-refill",
 }
 
 func coreMarkName(m core.Mark) string {

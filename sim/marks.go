@@ -68,7 +68,7 @@ type Marks struct {
 	Bucket fakebucket.FaultSet
 	Core   core.MarkSet
 	Sim    uint64
-	Cold   bool // the log had a cold tier
+	Tiers  Tiers // that the log had
 }
 
 func (m *Marks) add(x Mark) { m.Sim |= 1 << x }
@@ -81,7 +81,9 @@ func (m *Marks) Join(o *Marks) {
 		m.Core[i] |= o.Core[i]
 	}
 	m.Sim |= o.Sim
-	m.Cold = m.Cold || o.Cold
+	for t := range m.Tiers {
+		m.Tiers[t] = m.Tiers[t] || o.Tiers[t]
+	}
 }
 
 func (w *World) collectMarks() {
@@ -91,7 +93,9 @@ func (w *World) collectMarks() {
 	}
 	if w.h.Cold() {
 		w.res.Marks.Bucket |= w.cold.bucket.Marks()
-		w.res.Marks.Cold = true
+	}
+	for t, has := range [...]bool{core.TierHot: true, core.TierCold: w.h.Cold(), core.TierWarm: w.h.Warm()} {
+		w.res.Marks.Tiers[t] = w.res.Marks.Tiers[t] || has
 	}
 	w.joinCore()
 }
@@ -103,10 +107,13 @@ func (w *World) joinCore() {
 	}
 }
 
+// Tiers says which tiers there were.
+type Tiers [core.TierCount]bool
+
 // markEntry names one mark of the registry.
 type markEntry struct {
 	name  string
-	cold  bool // only a log with a cold tier reaches it
+	tier  core.Tier // only a log with that tier reaches it
 	kind  markKind
 	index int
 }
@@ -120,15 +127,18 @@ const (
 	markOfSim
 )
 
-// due reports whether runs have to reach a mark, of a log with or without a cold tier.
-func (e *markEntry) due(cold bool) bool {
-	if cold {
+// due reports whether runs have to reach a mark, by the tiers that their logs had.
+func (e *markEntry) due(had Tiers) bool {
+	switch {
+	case !had[e.tier] && e.tier != core.TierHot:
+		return false
+	case had[core.TierCold] || had[core.TierWarm]:
 		return !diskOnly[e.name]
 	}
-	return !e.cold
+	return true
 }
 
-// diskOnly are the marks of what schedules with a cold tier leave out: hundreds of lives, a superblock
+// diskOnly are the marks of what schedules with other tiers leave out: hundreds of lives, a superblock
 // that went back.
 var diskOnly = map[string]bool{
 	"core super-grown": true, "core epoch-ahead": true, // never
@@ -147,23 +157,33 @@ func (e *markEntry) has(m *Marks) bool {
 	return m.Sim>>e.index&1 != 0
 }
 
-// registry lists every mark that a run has to reach: all of those of a cold tier only if the runs have
-// one.
+// registry lists every mark that a run has to reach: those of a tier only if the runs have one.
 func registry() []markEntry {
 	var all []markEntry
 	for f := faultfs.Fault(1); f < faultfs.FaultCount; f++ {
-		all = append(all, markEntry{"disk " + f.String(), false, markOfDisk, int(f)})
+		all = append(all, markEntry{"disk " + f.String(), core.TierHot, markOfDisk, int(f)})
 	}
 	for c := core.Mark(0); c < core.MarkCount; c++ {
-		all = append(all, markEntry{"core " + coreMarkName(c), c >= core.MarkColdMissing, markOfCore, int(c)})
+		tier := core.TierHot
+		switch {
+		case c >= core.MarkWarmDoubt:
+			tier = core.TierWarm
+		case c >= core.MarkColdMissing:
+			tier = core.TierCold
+		}
+		all = append(all, markEntry{"core " + coreMarkName(c), tier, markOfCore, int(c)})
 	}
 	for f := fakebucket.NoFault + 1; f < fakebucket.FaultCount; f++ {
 		if bucketFaults.Has(f) {
-			all = append(all, markEntry{"bucket " + f.String(), true, markOfBucket, int(f)})
+			all = append(all, markEntry{"bucket " + f.String(), core.TierCold, markOfBucket, int(f)})
 		}
 	}
 	for s := Mark(0); s < markCount; s++ {
-		all = append(all, markEntry{"sim " + markNames[s], s >= MarkDiskLost, markOfSim, int(s)})
+		tier := core.TierHot
+		if s >= MarkDiskLost {
+			tier = core.TierCold
+		}
+		all = append(all, markEntry{"sim " + markNames[s], tier, markOfSim, int(s)})
 	}
 	return all
 }
@@ -173,7 +193,7 @@ func (m *Marks) Names() (reached, missing []string) {
 	for _, e := range registry() {
 		if e.has(m) {
 			reached = append(reached, e.name)
-		} else if Unreachable[e.name] == "" && e.due(m.Cold) {
+		} else if Unreachable[e.name] == "" && e.due(m.Tiers) {
 			missing = append(missing, e.name)
 		}
 	}

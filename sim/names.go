@@ -46,7 +46,7 @@ var words = [kindCount][4][]string{
 	Crash:  {0: deathWords},
 	Doom:   {1: deathWords},
 	Clock:  {0: {"forward", "back", "freeze", "skew"}},
-	Slow:   {0: {"tail", "sync", "hot", "uploads", "catalogue"}},
+	Slow:   {0: {"tail", "sync", "hot", "uploads", "catalogue", "warm"}},
 	Spoil:  {1: {"rot", "expired"}},
 	Outage: {0: {"over", "timeout", "throttled", "denied"}},
 }
@@ -107,12 +107,15 @@ type configKey struct {
 	name string
 	at   func(c *core.Config) int64
 	put  func(c *core.Config, v int64)
-	cold bool // only where there is a cold tier
+	tier core.Tier // only where there is that tier
 }
 
-// ofCold makes a key one that only a cold tier has.
-func ofCold(k configKey) configKey {
-	k.cold = true
+// anyOther stands for every tier but the disk.
+const anyOther = core.TierCount
+
+// of makes a key one that only a log with a tier has.
+func of(tier core.Tier, k configKey) configKey {
+	k.tier = tier
 	return k
 }
 
@@ -155,10 +158,17 @@ var configKeys = []configKey{
 	number("producers_max", func(c *core.Config) *int { return &c.ProducersMax }),
 	flag("verify_all_on_open", func(c *core.Config) *bool { return &c.VerifyAllOnOpen }),
 	flag("repair_checksum_tail", func(c *core.Config) *bool { return &c.RepairChecksumTail }),
-	ofCold(flag("cold", func(c *core.Config) *bool { return &c.Cold })),
-	ofCold(number("cold_max_upload_age", func(c *core.Config) *int64 { return &c.ColdMaxUploadAge })),
-	ofCold(number("cold_page_segments", func(c *core.Config) *int { return &c.ColdPageSegments })),
-	ofCold(number("cold_scan_objects", func(c *core.Config) *int { return &c.ColdScanObjects })),
-	ofCold(flag("create", func(c *core.Config) *bool { return &c.Create })),
+	of(core.TierCold, flag("cold", func(c *core.Config) *bool { return &c.Cold })),
+	of(core.TierCold, number("cold_max_upload_age", func(c *core.Config) *int64 { return &c.ColdMaxUploadAge })),
+	of(core.TierCold, number("cold_page_segments", func(c *core.Config) *int { return &c.ColdPageSegments })),
+	of(core.TierCold, number("cold_scan_objects", func(c *core.Config) *int { return &c.ColdScanObjects })),
+	of(anyOther, flag("create", func(c *core.Config) *bool { return &c.Create })),
+	of(core.TierWarm, flag("warm", func(c *core.Config) *bool { return &c.Warm })),
+	of(core.TierWarm, number("warm_replicas", func(c *core.Config) *int { return &c.WarmReplicas })),
+	of(core.TierWarm, number("warm_wait", func(c *core.Config) *int64 { return &c.WarmWait })),
+	of(core.TierWarm, flag("warm_ack_on_timeout", func(c *core.Config) *bool { return &c.WarmAckOnTimeout })),
+	of(core.TierWarm, number("warm_bytes", func(c *core.Config) *int64 { return &c.WarmBytes })),
+	of(core.TierWarm, number("warm_segments", func(c *core.Config) *int { return &c.WarmSegments })),
+	of(core.TierWarm, number("warm_entry_bytes", func(c *core.Config) *int64 { return &c.WarmEntryBytes })),
 	flag("allow_damaged", func(c *core.Config) *bool { return &c.AllowDamaged }),
 }

@@ -184,6 +184,21 @@ func (h *Header) Damaging() bool { return h.Faults&damage != 0 }
 // Cold reports whether the log has a cold tier.
 func (h *Header) Cold() bool { return h.Config[0].Cold }
 
+// Warm reports whether the log has a warm tier.
+func (h *Header) Warm() bool { return h.Config[0].Warm }
+
+func (h *Header) has(t core.Tier) bool {
+	switch t {
+	case core.TierCold:
+		return h.Cold()
+	case core.TierWarm:
+		return h.Warm()
+	case anyOther:
+		return h.Cold() || h.Warm()
+	}
+	return true
+}
+
 // Schedule is one seed, expanded: what happens, explicitly.
 type Schedule struct {
 	Header Header

@@ -67,7 +67,7 @@ func (t Track) String() string {
 	case t == trackLog:
 		return "log"
 	case t < trackClients:
-		return [core.LaneCount]string{core.Tail: "Tail", core.Syncs: "Sync", core.Hot: "Hot", core.Uploads: "Uploads", core.Catalogue: "Catalogue"}[t-trackLanes]
+		return [core.LaneCount]string{core.Tail: "Tail", core.Syncs: "Sync", core.Hot: "Hot", core.Uploads: "Uploads", core.Catalogue: "Catalogue", core.Warm: "Warm"}[t-trackLanes]
 	case t < trackReaders:
 		return "client " + strconv.Itoa(int(t-trackClients))
 	case t < trackSingle:

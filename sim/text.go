@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"varve/core"
-	"varve/core/manifest"
 	"varve/faultfs"
 	"varve/sim/fakebucket"
 )
@@ -71,7 +70,7 @@ func (s *Schedule) AppendText(dst []byte) []byte {
 	for i := range h.Config {
 		dst = fmt.Appendf(dst, "\nconfig.%d", i)
 		for _, k := range configKeys {
-			if k.cold && !h.Cold() {
+			if !h.has(k.tier) {
 				continue
 			}
 			dst = fmt.Appendf(dst, " %s=%d", k.name, k.at(&h.Config[i]))
@@ -104,9 +103,10 @@ func (e *Event) appendText(dst []byte) []byte {
 func Parse(text []byte) (*Schedule, error) {
 	p := parser{s: &Schedule{}}
 	for i := range p.s.Header.Config {
-		p.s.Header.Config[i].ColdMaxUploadAge = core.Unlimited
-		p.s.Header.Config[i].ColdPageSegments = manifest.SegmentsMax
-		p.s.Header.Config[i].ColdScanObjects = core.DefaultConfig().ColdScanObjects
+		c, d := &p.s.Header.Config[i], core.DefaultConfig()
+		c.ColdMaxUploadAge, c.ColdPageSegments, c.ColdScanObjects = d.ColdMaxUploadAge, d.ColdPageSegments, d.ColdScanObjects
+		c.WarmReplicas, c.WarmWait, c.WarmBytes = d.WarmReplicas, d.WarmWait, d.WarmBytes
+		c.WarmSegments, c.WarmEntryBytes = d.WarmSegments, d.WarmEntryBytes
 	}
 	if !strings.HasPrefix(string(text), "varve schedule 1\n") {
 		first, _, _ := strings.Cut(string(text[:min(len(text), 80)]), "\n")
@@ -153,8 +153,8 @@ func (p *parser) finish() error {
 		return p.fail("clients 1..8", strconv.FormatInt(h.Clients, 10))
 	case h.Write < 1 || h.Sync < 1 || h.Write > 1e9 || h.Sync > 1e9:
 		return p.fail("latencies of 1 ns to 1 s", fmt.Sprint(h.Write, " ", h.Sync))
-	case h.Config[0].Cold != h.Config[1].Cold:
-		return p.fail("a cold tier in both configurations or in none", "one of each")
+	case h.Config[0].Cold != h.Config[1].Cold || h.Config[0].Warm != h.Config[1].Warm:
+		return p.fail("the same tiers in both configurations", "others")
 	case h.Capacity < 0:
 		return p.fail("capacity of 0 or more", strconv.FormatInt(h.Capacity, 10))
 	}

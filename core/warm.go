@@ -1,0 +1,458 @@
+package core
+
+import (
+	"errors"
+
+	"varve/core/segment"
+	"varve/core/warmentry"
+)
+
+// warmState is the warm tier: what is known to be in its stream. Invariants: nothing is mirrored before
+// a marker of this life's generation is confirmed and the stream was read after that; only what a
+// Commit has completed is mirrored, in order, without a gap from `from` on; an entry counts only if it
+// was taken, the entry before it is the one that was there last, and enough replicas confirmed it.
+// After any doubt a marker of the next generation is written, and the stream is read.
+type warmState struct {
+	step       warmStep
+	generation uint64 // of the newest marker that was tried
+	top        uint64 // greatest generation seen
+	on         WarmConn
+	last       WarmID // of the entry that was written or read last: the next one follows it
+	confirmed  WarmID // newest entry of records that is confirmed; a read after a doubt begins there
+	resumed    bool   // that read found it
+
+	from   Offset // first offset that the tier means to hold
+	end    Offset // [from, end) is confirmed there
+	sent   Offset // and [end, sent) is in the stream, confirmed by fewer than wanted
+	waived Offset // what was acked without, because the policy says so
+	said   told   // what a confirmed entry announces
+	saying told   // what the entry in flight announces
+	spans  []warmSpan
+	trim   bool // entries below from may go
+
+	seen    Epoch // greatest epoch of another owner
+	foundID bool  // logID is that of the stream
+	logID   segment.LogID
+	start   Offset            // greatest Start that an entry names
+	lineage []segment.Lineage // of the highest owner that an entry names
+
+	behind  Time // Mono since which records wait for the tier; 0: none do
+	stalled bool // they have waited too long
+	reach   Offset
+	fails   int
+	retryAt Time // Mono
+	failure error
+
+	probe  ProbeWarm
+	fence  FenceWarm
+	read   ReadWarm
+	mirror Mirror
+	cut    TrimWarm
+}
+
+// told is what an entry announces besides its records.
+type told struct{ start, from Offset }
+
+type warmStep uint8
+
+const (
+	warmFence warmStep = iota // a marker is to be written
+	warmRead                  // it is confirmed; the stream is to be read
+	warmGood                  // what is there is known
+)
+
+// warmSpan is records of one epoch in entries of one generation.
+type warmSpan struct {
+	First, End Offset
+	Epoch      Epoch
+	Generation uint64
+}
+
+func (w *warmState) reset() {
+	*w = warmState{
+		spans: w.spans[:0], lineage: w.lineage[:0], read: ReadWarm{Entries: w.read.Entries[:0]},
+		fence:  FenceWarm{Marker: warmentry.Entry{Lineage: w.fence.Marker.Lineage[:0]}},
+		mirror: Mirror{Entry: warmentry.Entry{Lineage: w.mirror.Entry.Lineage[:0]}},
+	}
+}
+
+// Why the warm tier's answer was of no use.
+var (
+	errWarmShort = errors.New("core: fewer replicas of the warm tier confirmed than wait_replicas")
+	errWarmLost  = errors.New("core: the warm tier lost the entry before")
+	errWarmFull  = errors.New("core: the warm tier has no memory left")
+	errWarmTaken = errors.New("core: the warm tier refused an entry")
+)
+
+// holds returns how far the warm tier holds an offset under an epoch.
+func (w *warmState) holds(o Offset, epoch Epoch) (end Offset, at int) {
+	at = -1
+	for i := range w.spans {
+		if s := &w.spans[i]; s.First <= o && o < s.End && s.Epoch == epoch && s.End > end && o >= w.from {
+			end, at = s.End, i
+		}
+	}
+	return end, at
+}
+
+// add notes the records of an entry.
+func (w *warmState) add(first, end Offset, epoch Epoch, generation uint64) {
+	if n := len(w.spans); n > 0 {
+		if s := &w.spans[n-1]; s.End == first && s.Epoch == epoch && s.Generation == generation {
+			s.End = end
+			return
+		}
+	}
+	w.spans = append(w.spans, warmSpan{first, end, epoch, generation})
+}
+
+// forget drops spans that lie wholly below from.
+func (w *warmState) forget() {
+	keep := w.spans[:0]
+	for _, s := range w.spans {
+		if s.End > w.from {
+			keep = append(keep, s)
+		}
+	}
+	w.spans = keep
+}
+
+// doubt gives up what was believed about the stream: a marker of a new generation, then a look.
+func (l *Log) doubtWarm(now Now, err error) {
+	w := &l.warm
+	l.mark(MarkWarmDoubt)
+	w.step, w.failure = warmFence, err
+	w.retryAt = now.Mono + retryDelay<<min(w.fails, 6)
+	w.fails++
+}
+
+// nextWarm decides what the Warm lane does while the log runs.
+func (l *Log) nextWarm(now Now) Effect {
+	w := &l.warm
+	if now.Mono < w.retryAt {
+		return nil
+	}
+	switch w.step {
+	case warmFence:
+		return l.issueFence(l.epoch)
+	case warmRead:
+		w.read.Entries = w.read.Entries[:0]
+		return &w.read
+	}
+	if l.phase == Closing && l.committed == l.written {
+		return nil
+	}
+	l.wantTrimWarm()
+	if w.sent < l.written {
+		return l.issueMirror()
+	}
+	switch {
+	case w.from > w.said.from || l.startWanted() > w.said.start:
+		w.step = warmFence // nothing is to be sent: a marker says it
+		return l.issueFence(l.epoch)
+	case w.trim:
+		_, at := w.holds(w.from, l.epochAt(w.from))
+		if at < 0 {
+			w.trim = false
+			return nil
+		}
+		w.cut = TrimWarm{Below: WarmID{w.spans[at].Generation, w.from + 1}}
+		return &w.cut
+	}
+	return nil
+}
+
+// header fills in what every entry says.
+func (l *Log) warmHeader(e *warmentry.Entry, epoch Epoch, lineage []segment.Lineage) {
+	w := &l.warm
+	w.saying = told{max(l.startWanted(), l.super.state.Start), w.from}
+	e.LogID, e.Generation, e.Epoch, e.Nonce = l.id, w.generation, epoch, l.cfg.Nonce
+	e.Start, e.Committed, e.WarmFrom = w.saying.start, l.committed, w.from
+	e.CommittedEpoch = l.epochAt(max(l.committed-1, 0))
+	e.Lineage = append(e.Lineage[:0], lineage...)
+}
+
+func (l *Log) issueFence(epoch Epoch) Effect {
+	w := &l.warm
+	f := &w.fence
+	w.generation = max(w.generation, w.top, uint64(epoch)-1) + 1
+	lineage := l.lineage
+	if l.phase == Opening || l.phase == Recovering {
+		lineage = l.super.state.Lineage
+	}
+	l.warmHeader(&f.Marker, epoch, lineage)
+	f.Marker.Kind = warmentry.Marker
+	f.Replicas, f.Wait = l.cfg.WarmReplicas, l.cfg.WarmWait
+	f.Refusal, f.Confirmed, f.On = WarmTaken, 0, 0
+	return f
+}
+
+// issueMirror mirrors what follows, as far as one file, one epoch and one entry go.
+func (l *Log) issueMirror() Effect {
+	w := &l.warm
+	x := l.hotExtent(w.sent)
+	if x == nil || x.Damage != segment.BreakNone {
+		return nil // on disk no more, and in the cold tier: from moves on
+	}
+	m := &w.mirror
+	l.warmHeader(&m.Entry, l.epoch, l.lineage)
+	m.Entry.Kind, m.Entry.First, m.Entry.End = warmentry.Data, w.sent, min(x.End, l.written)
+	m.Source, m.SourceEpoch = *x, x.Epoch
+	m.On, m.Replicas, m.Wait, m.BytesMax = w.on, l.cfg.WarmReplicas, l.cfg.WarmWait, l.cfg.WarmEntryBytes
+	m.Pos = 0
+	if a := &l.tail.active; a.open && a.header.ID == x.Segment {
+		m.Pos, _, _ = a.footer.Lookup(w.sent)
+	}
+	m.Refusal, m.Confirmed = WarmTaken, 0
+	w.reach = l.written
+	return m
+}
+
+func (l *Log) onWarm(now Now, e Effect, err error) {
+	w := &l.warm
+	switch e := e.(type) {
+	case *FenceWarm:
+		if err != nil {
+			l.doubtWarm(now, err)
+			return
+		}
+		if l.warmOvertaken(&e.Top) {
+			return
+		}
+		if why := l.fenceFailed(e); why != nil {
+			l.doubtWarm(now, why)
+			return
+		}
+		l.fenced(e)
+	case *ReadWarm:
+		if err != nil {
+			l.doubtWarm(now, err)
+			return
+		}
+		l.onReadWarm(now, e)
+	case *Mirror:
+		l.onMirror(now, e, err)
+	case *TrimWarm:
+		w.trim = false
+		if err != nil {
+			l.doubtWarm(now, err)
+			return
+		}
+		l.mark(MarkWarmTrimmed)
+	default:
+		check(false, "an effect of the Warm lane")
+	}
+}
+
+// fenceFailed returns why a marker does not hold, nil if it does.
+func (l *Log) fenceFailed(e *FenceWarm) error {
+	w := &l.warm
+	switch {
+	case e.Refusal == WarmBehind:
+		w.top = max(w.top, e.Top.ID.Generation)
+		return errWarmTaken
+	case e.Refusal == WarmFull:
+		return errWarmFull
+	case e.Refusal != WarmTaken || e.Top.ID != (WarmID{Generation: e.Marker.Generation}):
+		return errWarmTaken
+	case e.Confirmed < e.Replicas && !l.cfg.WarmAckOnTimeout:
+		return errWarmShort
+	}
+	return nil
+}
+
+// fenced goes on to read the stream, from the newest entry that was confirmed: if it is there, so is
+// what came before.
+func (l *Log) fenced(e *FenceWarm) {
+	w := &l.warm
+	w.on, w.step, w.said, w.resumed = e.On, warmRead, w.saying, false
+	w.read.From = w.confirmed
+	if w.confirmed == (WarmID{}) {
+		w.spans = w.spans[:0]
+	}
+}
+
+// overtaken poisons a log whose place another owner has taken.
+func (l *Log) warmOvertaken(top *WarmEntry) bool {
+	h := &top.Header
+	if top.State != WarmGood || h.LogID != l.id || h.Epoch < l.epoch || h.Epoch == l.epoch && h.Nonce == l.cfg.Nonce {
+		return false
+	}
+	l.mark(MarkFenced)
+	l.poison(ErrOwnerFenced)
+	return true
+}
+
+func (l *Log) onReadWarm(now Now, e *ReadWarm) {
+	w := &l.warm
+	for i := range e.Entries {
+		n := &e.Entries[i]
+		if l.warmOvertaken(n) {
+			return
+		}
+		w.last = n.ID
+		if n.ID == w.confirmed && n.State == WarmGood && i == 0 && e.From == w.confirmed {
+			w.resumed = true
+			continue
+		}
+		if e.From == w.confirmed && e.From != (WarmID{}) && !w.resumed {
+			w.confirmed = WarmID{} // it is gone: look at everything
+			w.spans = w.spans[:0]
+			e.From = WarmID{}
+			return
+		}
+		if n.State == WarmGood && n.Header.LogID == l.id && n.Header.Kind == warmentry.Data {
+			w.add(n.Header.First, n.Header.End, n.Epoch, n.ID.Generation)
+		}
+	}
+	if e.More {
+		e.From = WarmID{w.last.Generation, w.last.End + 1}
+		return
+	}
+	if w.last != (WarmID{Generation: w.generation}) { // another writer, or the marker is gone
+		w.top = max(w.top, w.last.Generation)
+		l.doubtWarm(now, errWarmLost)
+		return
+	}
+	w.fails, w.failure, w.step = 0, nil, warmGood
+	l.measureWarm()
+	l.raiseCommitted(now)
+}
+
+// measureWarm finds what the tier holds without a gap, and where it goes on.
+func (l *Log) measureWarm() {
+	w := &l.warm
+	w.from = max(w.from, l.start)
+	if _, at := w.holds(w.from, l.epochAt(w.from)); at < 0 && w.from < l.written { // nothing, or the front is gone
+		w.from = max(w.from, l.HotStart(), min(l.cold.exported, l.written))
+	}
+	o := w.from
+	for o < l.written {
+		end, at := w.holds(o, l.epochAt(o))
+		if at < 0 {
+			break
+		}
+		_, limit := ownerOf(l.lineage, o)
+		o = min(end, limit)
+	}
+	w.end = min(o, l.written)
+	w.sent = w.end
+	w.confirmed = WarmID{}
+	if _, at := w.holds(w.end-1, l.epochAt(w.end-1)); w.end > w.from && at >= 0 && w.spans[at].End == w.end {
+		w.confirmed = WarmID{w.spans[at].Generation, w.end}
+	}
+}
+
+func (l *Log) onMirror(now Now, e *Mirror, err error) {
+	w := &l.warm
+	switch {
+	case err != nil && e.Failed == StepCheck: // the disk does not hold what was written
+		l.mark(MarkWarmSource)
+		l.stats.Corruptions++
+		w.failure, w.retryAt = err, now.Mono+second
+		return
+	case err != nil:
+		l.doubtWarm(now, err)
+		return
+	case l.warmOvertaken(&e.Predecessor):
+		return
+	case e.Refusal == WarmFull:
+		l.mark(MarkWarmFull)
+		l.doubtWarm(now, errWarmFull)
+		return
+	case e.Refusal != WarmTaken:
+		l.doubtWarm(now, errWarmTaken)
+		return
+	case e.Predecessor.ID != w.last || e.Predecessor.State != WarmGood || e.Predecessor.Header.Nonce != l.cfg.Nonce:
+		l.mark(MarkWarmLost)
+		l.doubtWarm(now, errWarmLost)
+		return
+	case e.Confirmed < e.Replicas && !l.cfg.WarmAckOnTimeout:
+		l.mark(MarkWarmShort)
+		l.doubtWarm(now, errWarmShort)
+		return
+	}
+	h := &e.Entry
+	w.last = WarmID{h.Generation, h.End}
+	w.add(h.First, h.End, e.SourceEpoch, h.Generation)
+	w.sent = h.End
+	if e.Confirmed < e.Replicas {
+		l.mark(MarkWarmWaived)
+		w.failure = errWarmShort
+		w.waived = max(w.waived, h.End)
+	} else {
+		w.end, w.confirmed, w.said = w.sent, w.last, w.saying
+		w.fails, w.failure = 0, nil
+		if w.end >= w.reach {
+			w.stalled = false
+		}
+		w.behind = 0
+	}
+	l.raiseCommitted(now)
+}
+
+// warmLimit returns how far Committed may go for the warm tier's sake.
+func (l *Log) warmLimit(now Now) Offset {
+	w := &l.warm
+	limit := max(w.end, w.waived)
+	if limit < l.written && w.behind == 0 {
+		w.behind = max(now.Mono, 1)
+	}
+	if w.behind > 0 && limit < l.written && now.Mono >= w.behind+l.cfg.WarmWait {
+		l.mark(MarkWarmStalled)
+		w.stalled = true
+	}
+	if w.stalled && l.cfg.WarmAckOnTimeout {
+		w.waived = l.written
+	}
+	return max(w.end, w.waived)
+}
+
+// giveUpWarm ends, with an unknown outcome, what has waited too long for the warm tier: it is on disk,
+// and will be committed once the tier has caught up, if this log lives so long.
+func (l *Log) giveUpWarm() {
+	if !l.warm.stalled || l.cfg.WarmAckOnTimeout {
+		return
+	}
+	c := &l.tail.cohorts
+	for c.len() > 0 && c.at(0).state == landed {
+		*l.outcomes.push() = Outcome{Cohort: c.pop().id, Err: ErrUnknown}
+	}
+}
+
+// wantTrimWarm moves from behind what the tier shall not hold any more: closed segments beyond the
+// number that is kept, and those that memory has no room for; with a cold tier never what is not there.
+func (l *Log) wantTrimWarm() {
+	w := &l.warm
+	bytes, closed, from := int64(0), 0, w.from
+	for i := len(l.extents) - 1; i >= 0; i-- {
+		x := &l.extents[i]
+		if x.End == EndNone {
+			bytes += l.tail.active.pos
+			continue
+		}
+		bytes += x.Bytes
+		if closed++; closed > l.cfg.WarmSegments || bytes > l.cfg.WarmBytes {
+			from = x.End
+			break
+		}
+	}
+	limit := min(w.end-1, l.committed)
+	if l.cfg.Cold {
+		limit = min(limit, l.cold.exported)
+	}
+	if from = min(max(from, l.start), limit); from > w.from {
+		w.from, w.trim = from, true
+		w.forget()
+	}
+}
+
+func (l *Log) warmDeadline(d *deadline) {
+	w := &l.warm
+	if l.flight[Warm] == nil {
+		d.add(w.retryAt)
+	}
+	if w.behind > 0 {
+		d.add(w.behind + l.cfg.WarmWait)
+	}
+}

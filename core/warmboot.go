@@ -1,0 +1,239 @@
+package core
+
+import (
+	"errors"
+
+	"varve/core/segment"
+	"varve/core/warmentry"
+)
+
+// warmNext goes on after the manifest, to the warm tier where there is one.
+func (l *Log) warmNext(now Now) {
+	b := &l.boot
+	if !l.cfg.Warm {
+		l.merged(now)
+		return
+	}
+	w := &l.warm
+	fails := w.fails
+	w.reset()
+	w.fails = fails
+	b.step = bootProbe
+}
+
+// warmNextEmpty asks the warm tier what an empty directory belongs to.
+func (l *Log) warmNextEmpty() {
+	l.warm.reset()
+	l.boot.step = bootProbe
+}
+
+// nextWarmBoot hands out what an open asks of the warm tier: a look, the marker that shuts the owner
+// before out, and everything that is there after it.
+func (l *Log) nextWarmBoot(now Now) Effect {
+	b, w := &l.boot, &l.warm
+	if now.Mono < b.retryAt {
+		return nil
+	}
+	switch b.step {
+	case bootProbe:
+		b.retryAt = 0
+		return &w.probe
+	case bootFence:
+		b.retryAt = 0
+		return l.issueFence(b.fenced)
+	case bootWarm:
+		b.retryAt = 0
+		w.read.Entries = w.read.Entries[:0]
+		return &w.read
+	}
+	return nil
+}
+
+// onWarmBoot takes the answer of the Warm lane while a log opens.
+func (l *Log) onWarmBoot(now Now, e Effect, err error) {
+	b, w := &l.boot, &l.warm
+	if err != nil {
+		l.ioError = IOError{Effect: warmEffectName(e), Err: err}
+		l.warmDown(now, &l.ioError)
+		return
+	}
+	switch e := e.(type) {
+	case *ProbeWarm:
+		l.onProbe(now, e)
+	case *FenceWarm:
+		why := l.fenceFailed(e)
+		switch {
+		case why == nil:
+			w.fails = 0
+			w.on, w.said = e.On, w.saying
+			b.step, w.read.From = bootWarm, WarmID{}
+		case errors.Is(why, errWarmTaken):
+			l.mark(MarkClaimLost)
+			b.restart()
+		default:
+			l.warmDown(now, why)
+		}
+	case *ReadWarm:
+		l.onWarmPage(now, e)
+	default:
+		check(false, "an effect of an open")
+	}
+}
+
+func warmEffectName(e Effect) string {
+	switch e.(type) {
+	case *ProbeWarm:
+		return "look at the warm tier"
+	case *FenceWarm:
+		return "claim the warm tier"
+	}
+	return "read the warm tier"
+}
+
+// warmDown waits for the warm tier, as for the cold one. With nothing of it read yet, what is proven on
+// disk may be served meanwhile, as far as it is known to be committed.
+func (l *Log) warmDown(now Now, err error) {
+	w := &l.warm
+	l.coldDown(now, err)
+	l.boot.retryAt = max(l.boot.retryAt, now.Mono+retryDelay<<min(w.fails, 6))
+	w.fails++
+}
+
+// onProbe refuses what is not this log's before anything is written.
+func (l *Log) onProbe(now Now, e *ProbeWarm) {
+	b, w := &l.boot, &l.warm
+	if b.degraded { // the tier is back: look at everything again, with it
+		b.degraded = false
+		b.restart()
+		return
+	}
+	switch e.Top.State {
+	case WarmForeign:
+		l.mark(MarkForeign)
+		l.refuseOpen("warm", "the key holds what no log wrote", "give the log another warm.name, or remove the key")
+		return
+	case WarmNewer:
+		l.refuseOpen("warm", "an entry is of a newer format", "use a newer varve")
+		return
+	case WarmGood:
+		if l.warmForeign(&e.Top) {
+			return
+		}
+		w.note(&e.Top, l.cfg.Nonce)
+	}
+	w.top = max(e.LastID.Generation, e.Top.ID.Generation)
+	if b.absent && b.plan.cold == nil && !w.foundID && !l.cfg.Create && !b.manifest {
+		l.mark(MarkColdAbsent)
+		l.refuseOpen("", "neither the directory nor the warm tier holds a log", "check warm.endpoints and the directory; to begin a new log: --create")
+		return
+	}
+	if l.cfg.ReadOnly {
+		b.step, w.read.From = bootWarm, WarmID{}
+		return
+	}
+	b.fenced = max(b.floor, l.super.state.Epoch+1, w.seen+1)
+	if b.absent && !b.manifest {
+		l.id = l.cfg.LogID
+		if w.foundID {
+			l.id = w.logID
+		}
+	}
+	b.step = bootFence
+}
+
+// warmForeign refuses entries of another log.
+func (l *Log) warmForeign(e *WarmEntry) bool {
+	b, w := &l.boot, &l.warm
+	id := e.Header.LogID
+	if (!b.absent || b.manifest) && id != l.id || w.foundID && id != w.logID {
+		l.mark(MarkForeign)
+		l.refuseOpen("warm", "the key holds another log", "check warm.endpoints and warm.name: a log needs a key of its own")
+		return true
+	}
+	w.foundID, w.logID = true, id
+	return false
+}
+
+// note takes what an entry says of owners.
+func (w *warmState) note(e *WarmEntry, nonce uint64) {
+	h := &e.Header
+	w.top = max(w.top, e.ID.Generation)
+	if h.Nonce != nonce {
+		w.seen = max(w.seen, h.Epoch)
+	}
+	w.start, w.from = max(w.start, h.Start), max(w.from, h.WarmFrom)
+	if owner(h.Lineage) > owner(w.lineage) {
+		w.lineage = append(w.lineage[:0], h.Lineage...)
+	}
+}
+
+// onWarmPage takes a page of what is in the stream after our marker.
+func (l *Log) onWarmPage(now Now, e *ReadWarm) {
+	b, w := &l.boot, &l.warm
+	for i := range e.Entries {
+		n := &e.Entries[i]
+		w.last = n.ID
+		if n.State != WarmGood {
+			l.mark(MarkWarmOdd)
+			continue // it counts for nothing; what it held may be elsewhere
+		}
+		if l.warmForeign(n) {
+			return
+		}
+		w.note(n, l.cfg.Nonce)
+		if n.Header.Kind == warmentry.Data {
+			w.add(n.Header.First, n.Header.End, n.Epoch, n.ID.Generation)
+		}
+	}
+	if e.More {
+		e.From = WarmID{w.last.Generation, w.last.End + 1}
+		return
+	}
+	if !l.cfg.ReadOnly && (w.last != (WarmID{Generation: w.generation}) || w.seen >= b.fenced) {
+		l.mark(MarkClaimLost)
+		b.restart()
+		return
+	}
+	l.mergeWarm(now)
+}
+
+// mergeWarm takes the warm tier's word where it is the newest owner's.
+func (l *Log) mergeWarm(now Now) {
+	b, w, s := &l.boot, &l.warm, &l.super.state
+	w.step = warmGood
+	switch {
+	case b.absent && !b.manifest && !w.foundID || b.absent && !b.manifest && len(w.lineage) == 0 && len(w.spans) == 0 && w.logID == l.cfg.LogID:
+		l.newLog()
+		return
+	case b.absent && !b.manifest:
+		l.mark(MarkRebuild)
+		*s = segment.Superblock{
+			LogID: w.logID, Sync: l.cfg.Sync, SectorBytes: uint32(l.cfg.SectorBytes), Created: now.Wall,
+			Start: w.start, Frontier: w.start, Epoch: w.seen, Lineage: append(s.Lineage[:0], w.lineage...),
+		}
+		if len(s.Lineage) == 0 {
+			s.Lineage = append(s.Lineage, segment.Lineage{Epoch: 1})
+		}
+		l.id = w.logID
+		b.own = owner(s.Lineage)
+	default:
+		b.own = min(b.own, owner(s.Lineage))
+		l.takeLineage(w.lineage)
+	}
+	s.Epoch = max(s.Epoch, w.seen)
+	s.Start = max(s.Start, min(w.start, s.Frontier))
+	b.plan.warm = w
+	l.merged(now)
+}
+
+// readyWarm begins the life in the warm tier: what it held is what it holds, and what else was
+// recovered is committed once it is mirrored.
+func (l *Log) readyWarm(now Now) {
+	w := &l.warm
+	l.measureWarm()
+	w.last = WarmID{Generation: w.generation}
+	if c := max(l.super.state.Committed, w.end, l.start); c < l.committed && !l.cfg.WarmAckOnTimeout {
+		l.committed = c
+	}
+	l.raiseCommitted(now)
+}
