@@ -164,6 +164,12 @@ func (l *Log) onBoot(now Now, e Effect, err error) {
 // source that changed is planned anew; the rest ends the open.
 func (l *Log) onBootError(now Now, e Effect, err error) {
 	b, r := &l.boot, e.Result()
+	if x, ok := e.(*Replace); ok && x.Object.Tier == TierWarm && r.Failed == StepRead { // the warm tier, not the disk
+		l.ioError = IOError{Effect: effectName(e), Err: err}
+		l.warmDown(now, &l.ioError)
+		b.restart()
+		return
+	}
 	switch {
 	case r.Failed == StepSync || r.Failed == StepRead:
 		l.mark(MarkOpenIOError)

@@ -207,7 +207,11 @@ func (r *reconciler) walk() {
 			if held, at := r.warmHeld(o, epoch); at >= 0 {
 				held = min(held, limit, r.nextServed(o))
 				s := &p.warm.spans[at]
-				p.Extents = append(p.Extents, Extent{First: o, End: held, Base: o, Epoch: epoch, Tier: TierWarm, Generation: s.Generation})
+				x := Extent{First: o, End: held, Base: o, Epoch: epoch, Tier: TierWarm, Generation: s.Generation}
+				if len(p.Extents) == 0 {
+					x.Base = s.First // Start may lie inside a batch
+				}
+				p.Extents = append(p.Extents, x)
 				o = held
 				continue
 			}
@@ -589,7 +593,7 @@ func (r *reconciler) rescue() {
 		x := &p.Extents[i]
 		if x.Tier == TierWarm { // from memory elsewhere to the disk, before anything else happens
 			r.marks.Add(MarkWarmRefill)
-			p.Rescues = append(p.Rescues, Rescue{File: -1, Generation: x.Generation, Epoch: x.Epoch, First: x.First, End: x.End})
+			p.Rescues = append(p.Rescues, Rescue{File: -1, Generation: x.Generation, Epoch: x.Epoch, First: x.Base, End: x.End})
 			continue
 		}
 		if x.End <= p.Evidence || x.Damage != segment.BreakNone {
@@ -632,17 +636,21 @@ func (p *Plan) rescued(at int, e *Replace) {
 	}
 	for i := range p.Extents {
 		x := &p.Extents[i]
-		if x.Segment != old || (x.Tier == TierWarm) != (r.File < 0) || x.First > r.First || x.End != r.End {
+		first := r.First
+		if r.File < 0 {
+			first = max(first, x.First)
+		}
+		if x.Segment != old || (x.Tier == TierWarm) != (r.File < 0) || x.First > first || x.End != r.End {
 			continue
 		}
 		n := *x
 		n.Tier, n.Generation = TierHot, 0
-		n.First, n.Segment, n.Base, n.Bytes, n.Index = r.First, entry.ID, entry.Base, entry.Bytes, IndexFooter
+		n.First, n.Segment, n.Base, n.Bytes, n.Index = first, entry.ID, entry.Base, entry.Bytes, IndexFooter
 		n.DataPos, n.Sector = int64(e.Header.SectorBytes), int64(e.Header.SectorBytes)
-		if x.First == r.First {
+		if x.First == first {
 			*x = n
 		} else {
-			x.End = r.First
+			x.End = first
 			p.Extents = append(p.Extents, Extent{})
 			copy(p.Extents[i+2:], p.Extents[i+1:])
 			p.Extents[i+1] = n

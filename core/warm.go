@@ -61,11 +61,12 @@ const (
 	warmGood                  // what is there is known
 )
 
-// warmSpan is records of one epoch in entries of one generation.
+// warmSpan is records of one epoch in entries of one generation, about as many as a segment has.
 type warmSpan struct {
 	First, End Offset
 	Epoch      Epoch
 	Generation uint64
+	Bytes      int64
 }
 
 func (w *warmState) reset() {
@@ -84,6 +85,10 @@ var (
 	errWarmTaken = errors.New("core: the warm tier refused an entry")
 )
 
+func (e *WarmEntry) span() warmSpan {
+	return warmSpan{e.Header.First, e.Header.End, e.Epoch, e.ID.Generation, e.Bytes}
+}
+
 // holds returns how far the warm tier holds an offset under an epoch.
 func (w *warmState) holds(o Offset, epoch Epoch) (end Offset, at int) {
 	at = -1
@@ -96,14 +101,16 @@ func (w *warmState) holds(o Offset, epoch Epoch) (end Offset, at int) {
 }
 
 // add notes the records of an entry.
-func (w *warmState) add(first, end Offset, epoch Epoch, generation uint64) {
+func (w *warmState) add(e warmSpan, segmentBytes int64) {
 	if n := len(w.spans); n > 0 {
-		if s := &w.spans[n-1]; s.End == first && s.Epoch == epoch && s.Generation == generation {
-			s.End = end
+		s := &w.spans[n-1]
+		if s.End == e.First && s.Epoch == e.Epoch && s.Generation == e.Generation && s.Bytes+e.Bytes <= segmentBytes {
+			s.End = e.End
+			s.Bytes += e.Bytes
 			return
 		}
 	}
-	w.spans = append(w.spans, warmSpan{first, end, epoch, generation})
+	w.spans = append(w.spans, e)
 }
 
 // forget drops spans that lie wholly below from.
@@ -141,6 +148,10 @@ func (l *Log) nextWarm(now Now) Effect {
 	}
 	if l.phase == Closing && l.committed == l.written {
 		return nil
+	}
+	if hot := l.HotStart(); w.sent < hot { // not on disk any more, and so in the cold tier, or given up
+		w.spans = w.spans[:0]
+		w.from, w.end, w.sent, w.confirmed = hot, hot, hot, WarmID{}
 	}
 	l.wantTrimWarm()
 	if w.sent < l.written {
@@ -302,7 +313,7 @@ func (l *Log) onReadWarm(now Now, e *ReadWarm) {
 			return
 		}
 		if n.State == WarmGood && n.Header.LogID == l.id && n.Header.Kind == warmentry.Data {
-			w.add(n.Header.First, n.Header.End, n.Epoch, n.ID.Generation)
+			w.add(n.span(), l.cfg.SegmentBytes)
 		}
 	}
 	if e.More {
@@ -374,7 +385,7 @@ func (l *Log) onMirror(now Now, e *Mirror, err error) {
 	}
 	h := &e.Entry
 	w.last = WarmID{h.Generation, h.End}
-	w.add(h.First, h.End, e.SourceEpoch, h.Generation)
+	w.add(warmSpan{h.First, h.End, e.SourceEpoch, h.Generation, e.Bytes}, l.cfg.SegmentBytes)
 	w.sent = h.End
 	if e.Confirmed < e.Replicas {
 		l.mark(MarkWarmWaived)

@@ -37,6 +37,7 @@ func (l *Log) nextWarmBoot(now Now) Effect {
 	switch b.step {
 	case bootProbe:
 		b.retryAt = 0
+		w.probe.Replicas = l.cfg.WarmReplicas
 		return &w.probe
 	case bootFence:
 		b.retryAt = 0
@@ -182,7 +183,7 @@ func (l *Log) onWarmPage(now Now, e *ReadWarm) {
 		}
 		w.note(n, l.cfg.Nonce)
 		if n.Header.Kind == warmentry.Data {
-			w.add(n.Header.First, n.Header.End, n.Epoch, n.ID.Generation)
+			w.add(n.span(), l.cfg.SegmentBytes)
 		}
 	}
 	if e.More {

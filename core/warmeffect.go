@@ -47,6 +47,8 @@ const (
 // ProbeWarm looks at the last entry of the stream, and changes nothing.
 type ProbeWarm struct {
 	answer
+	Replicas int // that an ack will wait for
+
 	Top     WarmEntry
 	LastID  WarmID // last that the server gave, also of an entry that is gone
 	Unsafe  bool   // the server may lose what it confirmed, by its configuration

@@ -16,6 +16,7 @@ import (
 type Store struct {
 	fs      FS
 	objects Objects // of the cold tier; nil: there is none
+	streams Streams
 
 	mu       sync.Mutex // guards active and the names
 	active   activeFile
@@ -33,6 +34,7 @@ type Store struct {
 		bufs    [1][]byte
 		scanner segment.Scanner
 		rewrite segment.Rewriter
+		batch   segment.Batch // of the source
 		footer  segment.FooterBuilder
 	}
 	tail struct { // scratch of the Tail lane
