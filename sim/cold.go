@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"slices"
+	"bytes"
 	"strings"
 
 	"varve/core"
@@ -32,20 +32,27 @@ const bucketLatency = 4
 type coldWorld struct {
 	bucket  *fakebucket.Bucket
 	store   *cold.Store
-	m       manifest.Manifest // scratch
-	page    manifest.PageText
-	keys    []string
 	kept    core.Offset // what the objects held then
 	exposed bool        // the disk was lost since the last open
 
-	finished []manifest.Segment // scratch of list
-	key      []byte             // scratch
-	swaps    int                // manifests written
-	told     []core.Offset      // damage on disk that the log was told of in this life
+	seen     uint64            // changes of the bucket up to which the rest was read
+	there    bool              // a manifest that can be read
+	m        manifest.Manifest // it
+	listed   bool              // finished was read
+	finished []manifest.Segment
+	pages    []pageRead // whose segments are in paged
+	paged    []manifest.Segment
+
+	view  core.View         // of proven
+	page  manifest.PageText // scratch
+	key   []byte            // scratch
+	keys  []byte            // scratch of objects: each with a line break
+	swaps int               // manifests written
+	told  []core.Offset     // damage on disk that the log was told of in this life
 }
 
 func (c *coldWorld) init(w *World) {
-	c.bucket = fakebucket.New()
+	c.bucket, c.seen = fakebucket.New(), 0
 	c.store = cold.NewStore(c.bucket, coldPrefix, w.store, cold.DefaultOptions())
 	w.store.SetObjects(c.store)
 }
@@ -71,12 +78,12 @@ func (c *coldWorld) begin(w *World) {
 
 // manifest reads what the bucket really holds, false if there is no manifest.
 func (c *coldWorld) manifest() bool {
-	for i := range c.bucket.Len() {
-		if key, body, there := c.bucket.At(i); there && key == coldPrefix+manifest.ManifestKey {
-			return manifest.Parse(body, &c.m) == nil
-		}
+	if n := c.bucket.Changes(); n != c.seen {
+		body, _, there := c.body(append(c.at(), manifest.ManifestKey...))
+		c.there = there && manifest.Parse(body, &c.m) == nil
+		c.seen, c.listed = n, false
 	}
-	return false
+	return c.there
 }
 
 // misread reports whether readers may have met what is not in the bucket.
@@ -232,25 +239,23 @@ func (w *World) objects() {
 	list := func(all []manifest.Segment) {
 		for i := range all {
 			if all[i].State != manifest.Lost {
-				c.keys = append(c.keys, string(all[i].AppendKey(nil)))
+				c.keys = append(all[i].AppendKey(c.keys), '\n')
 			}
 		}
 	}
 	list(c.m.Segments)
 	for i := range c.m.Pages {
-		key := string(c.m.Pages[i].AppendKey(nil))
-		c.keys = append(c.keys, key)
-		for j := range c.bucket.Len() {
-			if name, body, there := c.bucket.At(j); there && name == coldPrefix+key && manifest.ParsePage(body, &c.page) == nil {
-				list(c.page.Segments)
-			}
+		body, _, there := c.body(c.m.Pages[i].AppendKey(c.at()))
+		c.keys = append(append(c.keys, c.key[len(coldPrefix):]...), '\n')
+		if there && manifest.ParsePage(body, &c.page) == nil {
+			list(c.page.Segments)
 		}
 	}
 	pages := 0
 	for i := range c.bucket.Len() {
 		name, _, there := c.bucket.At(i)
 		name, ours := strings.CutPrefix(name, coldPrefix)
-		if !there || !ours || name == manifest.ManifestKey || slices.Contains(c.keys, name) {
+		if !there || !ours || name == manifest.ManifestKey || c.lists(name) {
 			continue
 		}
 		if strings.HasPrefix(name, "pages/") && (pages < w.res.Lives || w.log.Marks().Has(core.MarkPageFailed)) {
@@ -262,6 +267,18 @@ func (w *World) objects() {
 			return
 		}
 	}
+}
+
+// lists reports whether keys has a key.
+func (c *coldWorld) lists(key string) bool {
+	for all := c.keys; len(all) > 0; {
+		n := bytes.IndexByte(all, '\n')
+		if string(all[:n]) == key {
+			return true
+		}
+		all = all[n+1:]
+	}
+	return false
 }
 
 // auditCold judges K12: what the cold tier holds is what the log holds.

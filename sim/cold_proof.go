@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"hash/crc32"
-
 	"varve/core"
 	"varve/core/manifest"
 	"varve/core/segment"
@@ -32,8 +30,10 @@ func (w *World) proven() {
 	if now := w.log.Phase(); !w.h.Cold() || !w.process.opened || now != core.Ready && now != core.Closing {
 		return
 	}
-	v := &w.coldView
-	w.log.FillView(v)
+	v := &c.view
+	if v.Version != w.log.ViewVersion() {
+		w.log.FillView(v)
+	}
 	next, read := v.Start, false
 	for i := range v.Extents {
 		x := &v.Extents[i]
@@ -60,34 +60,59 @@ func (w *World) proven() {
 
 // list reads what the bucket's manifest and its pages list as finished.
 func (c *coldWorld) list() bool {
-	if !c.manifest() {
-		return false
+	if !c.manifest() || c.listed {
+		return c.there
 	}
-	c.finished = c.finished[:0]
-	add := func(all []manifest.Segment) {
-		for i := range all {
-			if all[i].State == manifest.Finished {
-				c.finished = append(c.finished, all[i])
+	if !c.samePages() {
+		c.pages, c.paged = c.pages[:0], c.paged[:0]
+		for i := range c.m.Pages {
+			p := &c.m.Pages[i]
+			if body, crc, there := c.body(p.AppendKey(c.at())); there && manifest.ParsePage(body, &c.page) == nil {
+				c.paged = appendFinished(c.paged, c.page.Segments)
+				c.pages = append(c.pages, pageRead{p.Number, crc})
 			}
 		}
 	}
-	add(c.m.Segments)
+	c.listed, c.finished = true, append(appendFinished(c.finished[:0], c.m.Segments), c.paged...)
+	return true
+}
+
+// pageRead is a page that was read.
+type pageRead struct {
+	number uint64
+	crc    uint32 // as it was read
+}
+
+// samePages reports whether the pages that the manifest names are those that were read last.
+func (c *coldWorld) samePages() bool {
+	if len(c.pages) != len(c.m.Pages) {
+		return false
+	}
 	for i := range c.m.Pages {
-		if body, there := c.body(c.m.Pages[i].AppendKey(c.key[:0])); there && manifest.ParsePage(body, &c.page) == nil {
-			add(c.page.Segments)
+		p := &c.m.Pages[i]
+		if _, crc, there := c.body(p.AppendKey(c.at())); !there || c.pages[i] != (pageRead{p.Number, crc}) {
+			return false
 		}
 	}
 	return true
 }
 
-// body returns what the bucket really holds under a key of the log.
-func (c *coldWorld) body(key []byte) (body []byte, there bool) {
-	for i := range c.bucket.Len() {
-		if name, body, there := c.bucket.At(i); len(name) == len(coldPrefix)+len(key) && name[len(coldPrefix):] == string(key) {
-			return body, there
+func appendFinished(dst, all []manifest.Segment) []manifest.Segment {
+	for i := range all {
+		if all[i].State == manifest.Finished {
+			dst = append(dst, all[i])
 		}
 	}
-	return nil, false
+	return dst
+}
+
+// at returns scratch for a key, with the log's prefix in it.
+func (c *coldWorld) at() []byte { return append(c.key[:0], coldPrefix...) }
+
+// body returns what the bucket really holds under a key, and its CRC32C.
+func (c *coldWorld) body(key []byte) (body []byte, crc uint32, there bool) {
+	c.key = key
+	return c.bucket.Find(key)
 }
 
 // holds reports whether the object of a cold extent is whole, or a fault of the bucket has cost it.
@@ -97,14 +122,10 @@ func (c *coldWorld) holds(x *core.Extent) bool {
 		if e.Attempt != x.Attempt || e.Base != x.Base || e.End != x.Until {
 			continue
 		}
-		c.key = e.AppendKey(c.key[:0])
-		if c.spoiled(c.key) {
-			return true
-		}
-		body, there := c.body(c.key)
-		return there && int64(len(body)) == e.Bytes && crc32.Checksum(body, castagnoli) == e.CRC
+		body, crc, there := c.body(e.AppendKey(c.at()))
+		return there && int64(len(body)) == e.Bytes && crc == e.CRC || c.spoiled(c.key)
 	}
-	return c.spoiled([]byte(manifest.ManifestKey))
+	return c.spoiled(append(c.at(), manifest.ManifestKey...))
 }
 
 // spoil lets the bucket damage an object. Its records may be on disk as well, and then nobody notices;
@@ -115,7 +136,7 @@ func (w *World) spoil(e *Event) {
 		return
 	}
 	s := &c.finished[(e.A*int64(len(c.finished)-1)+500)/1000]
-	c.key = s.AppendKey(append(c.key[:0], coldPrefix...))
+	c.key = s.AppendKey(c.at())
 	key := string(c.key)
 	struck := e.B == SpoilRot && c.bucket.Flip(key, uint64(w.rng.Below(8*s.Bytes))) || e.B == SpoilExpired && c.bucket.Expire(key)
 	if !struck {
@@ -161,7 +182,7 @@ func (c *coldWorld) spoiledAt(o core.Offset) bool {
 	}
 	for i := range c.finished {
 		if s := &c.finished[i]; s.Base <= o && o < s.End {
-			c.key = s.AppendKey(c.key[:0])
+			c.key = s.AppendKey(c.at())
 			return c.spoiled(c.key)
 		}
 	}
@@ -171,7 +192,7 @@ func (c *coldWorld) spoiledAt(o core.Offset) bool {
 // spoiled reports whether a fault has cost the bucket's copy of an object.
 func (c *coldWorld) spoiled(key []byte) bool {
 	for _, d := range c.bucket.Damages() {
-		if len(d.Key) == len(coldPrefix)+len(key) && d.Key[len(coldPrefix):] == string(key) {
+		if d.Key == string(key) {
 			return true
 		}
 	}

@@ -64,7 +64,7 @@ func (w *World) start() {
 	w.store.Reset(w.fs)
 	w.cold.begin(w)
 	w.cold.told = w.cold.told[:0]
-	w.view.Version = 1<<64 - 1 // of another log
+	w.view.Version, w.cold.view.Version = 1<<64-1, 1<<64-1 // of another log
 	if n := p.recovery[0]; n > 0 && w.stage == stageSafety {
 		w.fs.SetCallBudget(n, w.rng.Next()&1 == 0)
 		p.recovery = [2]int64{p.recovery[1]}

@@ -87,19 +87,21 @@ func (w *World) age(s *model.SegmentSpan) {
 // filesOf lists the files of the view that end behind an offset: a file's bytes count where it ends.
 func (w *World) filesOf(spans []model.SegmentSpan, from core.Offset) []model.SegmentSpan {
 	xs := w.view.Extents
+	var files [8]uint64 // a bit of each, by its number
 	for i := range xs {
 		x := &xs[i]
 		if x.Tier != core.TierHot || x.End <= from {
 			continue
 		}
+		n := x.Segment ^ x.Segment>>32
+		if set, bit := &files[n>>6&7], uint64(1)<<(n&63); *set&bit != 0 {
+			w.sameFile(spans, i, from)
+		} else {
+			*set |= bit
+		}
 		s := model.SegmentSpan{First: max(x.First, from), End: x.End, Bytes: x.Bytes}
 		if x.End == core.EndNone {
 			s.Active, s.End, s.Bytes = true, w.log.End(), w.process.bytes
-		}
-		for j := i + 1; j < len(xs); j++ {
-			if xs[j].Segment == x.Segment && xs[j].Tier == core.TierHot {
-				s.Bytes, s.File = 0, x.Bytes
-			}
 		}
 		w.age(&s)
 		spans = append(spans, s)
@@ -110,6 +112,21 @@ func (w *World) filesOf(spans []model.SegmentSpan, from core.Offset) []model.Seg
 		spans[i].Newest = min(spans[i].Newest, spans[i+1].Newest)
 	}
 	return spans
+}
+
+// sameFile takes the bytes of the file of the extent at i off the span before it that has them.
+func (w *World) sameFile(spans []model.SegmentSpan, i int, from core.Offset) {
+	xs := w.view.Extents
+	for j, n := i-1, len(spans)-1; j >= 0; j-- {
+		if xs[j].Tier != core.TierHot || xs[j].End <= from {
+			continue
+		}
+		if xs[j].Segment == xs[i].Segment {
+			spans[n].Bytes, spans[n].File = 0, xs[j].Bytes
+			return
+		}
+		n--
+	}
 }
 
 // retention tells the checker what the policy allows now.

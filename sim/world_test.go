@@ -146,6 +146,25 @@ func TestRunAllocatesNothing(t *testing.T) {
 	}
 }
 
+// With a cold tier a run allocates little: keys of objects, texts of pages, errors about damage.
+func TestRunOfAColdTierAllocatesLittle(t *testing.T) {
+	w := NewWorld()
+	var s Schedule
+	const seeds = 400
+	seed := uint64(0)
+	run := func() {
+		ExpandMix(&s, MixCold, seed%seeds, 50)
+		w.Run(&s)
+		seed++
+	}
+	for range 2 * seeds {
+		run()
+	}
+	if n := testing.AllocsPerRun(seeds, run); n > 16 {
+		t.Errorf("%.0f allocations a seed, want at most 16", n)
+	}
+}
+
 func BenchmarkSeed50(b *testing.B) {
 	w := NewWorld()
 	var s Schedule

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Limits of every bucket. They are S3's; a bucket may not allow more.
@@ -153,8 +154,33 @@ func CheckPrefix(prefix string) error {
 	return CheckKey(strings.TrimSuffix(prefix, "/"))
 }
 
+// Kinds of bytes that not every name may have.
+const (
+	slash   = 1 << iota // or backslash
+	control             // character
+	wide                // of a rune that has more than one
+)
+
+var byteKinds = func() (kinds [256]uint8) {
+	for c := range kinds {
+		switch {
+		case c == '/' || c == '\\':
+			kinds[c] = slash
+		case c < ' ' || c == 0x7f:
+			kinds[c] = control
+		case c >= utf8.RuneSelf:
+			kinds[c] = wide
+		}
+	}
+	return kinds
+}()
+
 // CheckName reports what makes one name of a key unfit. The error is an ErrInvalid.
 func CheckName(name string) error {
+	var kinds uint8
+	for i := range len(name) {
+		kinds |= byteKinds[name[i]]
+	}
 	fault := ""
 	switch {
 	case name == "":
@@ -163,11 +189,11 @@ func CheckName(name string) error {
 		fault = fmt.Sprintf("has %d bytes, more than %d", len(name), NameBytesMax)
 	case name == "." || name == "..":
 		fault = "leads elsewhere"
-	case strings.ContainsAny(name, `/\`):
+	case kinds&slash != 0:
 		fault = "has a slash or backslash"
-	case strings.ToValidUTF8(name, "") != name:
+	case kinds&wide != 0 && !utf8.ValidString(name):
 		fault = "is not UTF-8"
-	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+	case kinds&control != 0:
 		fault = "has a control character"
 	}
 	if fault == "" {

@@ -59,12 +59,12 @@ func (s *Segment) AppendKey(dst []byte) []byte {
 
 func appendOffset(dst []byte, o segment.Offset) []byte {
 	check(o >= 0, "offset of a key")
-	var b [offsetDigits]byte
-	for i := offsetDigits - 1; i >= 0; i-- {
-		b[i] = byte('0' + o%10)
+	dst = append(dst, "00000000000000000000"...)
+	for i := len(dst) - 1; o > 0; i-- {
+		dst[i] = byte('0' + o%10)
 		o /= 10
 	}
-	return append(dst, b[:]...)
+	return dst
 }
 
 // ParseKey takes a key apart. It accepts exactly the keys of a manifest and of pages and objects that

@@ -302,23 +302,23 @@ func (p *parser) uint(least, most uint64) uint64 {
 	}
 	const cut = math.MaxUint64 / 10
 	var v uint64
-	at := p.at
-	for ; at < len(p.b); at++ {
-		d := uint64(p.b[at]) - '0'
+	n := 0
+	for _, c := range p.b[p.at:] {
+		d := uint64(c) - '0'
 		if d > 9 {
 			break
 		}
-		if at > p.at && v == 0 || v > cut || v == cut && d > math.MaxUint64%10 {
-			at = p.at // a leading zero, or more than 64 bits
+		if n++; n >= 20 && (n > 20 || v > cut || v == cut && d > math.MaxUint64%10) {
+			n = 0 // more than 64 bits
 			break
 		}
 		v = v*10 + d
 	}
-	if at == p.at || v < least || v > most {
+	if n == 0 || n > 1 && p.b[p.at] == '0' || v < least || v > most {
 		p.fail("a number in "+strconv.FormatUint(least, 10)+".."+strconv.FormatUint(most, 10), p.found())
 		return 0
 	}
-	p.at = at
+	p.at += n
 	return v
 }
 

@@ -46,6 +46,7 @@ type Bucket struct {
 	contents []contentID
 	damages  []Damage
 	calls    [OpCount]int64
+	changes  uint64
 
 	// Kept over Reset.
 	bodies      [][]byte       // unused memory of bodies
@@ -67,6 +68,7 @@ type content struct {
 	there bool
 	body  []byte
 	crc   uint32 // of what the client sent
+	real  uint32 // of body
 	tag   string
 }
 
@@ -113,6 +115,7 @@ func (b *Bucket) Reset(p Params) {
 	b.objects, b.late, b.contents, b.damages = b.objects[:0], b.late[:0], b.contents[:0], b.damages[:0]
 	b.begun, b.lastPut = 0, ""
 	b.calls = [OpCount]int64{}
+	b.changes++
 	b.Injector.reset(p.Seed)
 }
 
@@ -228,6 +231,7 @@ func (b *Bucket) put(key string, c content, cond tiers.Condition) (tiers.Object,
 	b.retire(i)
 	b.objects[i].now = c
 	b.lastPut = key
+	b.changes++
 	return b.describe(key, &c), nil
 }
 
@@ -250,7 +254,8 @@ func (b *Bucket) describe(key string, c *content) tiers.Object {
 
 // store copies a body.
 func (b *Bucket) store(body []byte) content {
-	c := content{there: true, body: append(b.memory(), body...), crc: crc32.Checksum(body, castagnoli)}
+	sum := crc32.Checksum(body, castagnoli)
+	c := content{there: true, body: append(b.memory(), body...), crc: sum, real: sum}
 	c.tag = b.tag(&c, 0)
 	return c
 }
@@ -399,6 +404,7 @@ func (b *Bucket) remove(key string) bool {
 	}
 	b.retire(i)
 	b.lastPut = key
+	b.changes++
 	return true
 }
 

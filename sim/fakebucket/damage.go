@@ -1,16 +1,21 @@
 package fakebucket
 
+import "hash/crc32"
+
 // Damages returns what Damaging faults have struck since Reset, Flip, Expire and Restore included.
 func (b *Bucket) Damages() []Damage { return b.damages }
 
-func (b *Bucket) damage(key string, f Fault) { b.damages = append(b.damages, Damage{key, f}) }
+func (b *Bucket) damage(key string, f Fault) {
+	b.damages = append(b.damages, Damage{key, f})
+	b.changes++
+}
 
 // spoil flips a bit of a content on its way into an object.
 func (b *Bucket) spoil(f Fault, key string, c *content) {
 	if f != O9Write || len(c.body) == 0 {
 		return
 	}
-	flip(c.body, b.rand.Below(uint64(len(c.body))*8))
+	c.flip(b.rand.Below(uint64(len(c.body)) * 8))
 	b.mark(f)
 	b.damage(key, f)
 }
@@ -21,12 +26,15 @@ func (b *Bucket) Flip(key string, bit uint64) bool {
 	if !ok || bit >= uint64(len(b.objects[i].now.body))*8 {
 		return false
 	}
-	flip(b.objects[i].now.body, bit)
+	b.objects[i].now.flip(bit)
 	b.damage(key, O9Rot)
 	return true
 }
 
-func flip(p []byte, bit uint64) { p[bit/8] ^= 1 << (bit % 8) }
+func (c *content) flip(bit uint64) {
+	c.body[bit/8] ^= 1 << (bit % 8)
+	c.real = crc32.Checksum(c.body, castagnoli)
+}
 
 // Expire deletes an object as a lifecycle rule would. It reports whether there was one.
 func (b *Bucket) Expire(key string) bool {
@@ -59,6 +67,27 @@ func (b *Bucket) At(i int) (key string, body []byte, there bool) {
 	o := &b.objects[i]
 	return o.key, o.now.body, o.now.there
 }
+
+// Find returns what is stored under a key, and its CRC32C as it is, as At does.
+func (b *Bucket) Find(key []byte) (body []byte, crc uint32, there bool) {
+	lo, hi := 0, len(b.objects)
+	for lo < hi {
+		if mid := (lo + hi) / 2; b.objects[mid].key < string(key) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == len(b.objects) || b.objects[lo].key != string(key) {
+		return nil, 0, false
+	}
+	c := &b.objects[lo].now
+	return c.body, c.real, c.there
+}
+
+// Changes returns a number that differs once what At and Damages return does. It never returns to one
+// that it had.
+func (b *Bucket) Changes() uint64 { return b.changes }
 
 // Open returns how many uploads are neither finished nor aborted.
 func (b *Bucket) Open() int { return len(b.uploads) }

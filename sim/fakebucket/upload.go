@@ -189,6 +189,7 @@ func (b *Bucket) finish(f Fault, key, id string, parts []tiers.Part, cond tiers.
 		c.body = append(c.body, u.parts[j].body...)
 	}
 	c.crc = crc32.Checksum(c.body, castagnoli)
+	c.real = c.crc
 	c.tag = b.tag(&c, len(parts))
 	b.spoil(f, key, &c)
 	o, err := b.put(key, c, cond)

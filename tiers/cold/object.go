@@ -3,6 +3,7 @@ package cold
 import (
 	"errors"
 	"io"
+	"sync"
 
 	"varve/core"
 	"varve/tiers"
@@ -37,10 +38,14 @@ func (r *ranged) end() int64 { return r.at + int64(len(r.buf)) }
 // ReadFirst is what a read at a new place asks for; it doubles while reads go on in order.
 const ReadFirst = 64 << 10
 
+// objects are closed ones, for their memory.
+var objects = sync.Pool{New: func() any { return new(object) }}
+
 // OpenObject implements disk.Objects.
 func (s *Store) OpenObject(x *core.Extent) disk.File {
-	o := x.Object()
-	return &object{store: s, key: s.objectKey(&o), size: x.Bytes, footer: x.Bytes - x.FooterBytes, step: ReadFirst}
+	of, o := x.Object(), objects.Get().(*object)
+	o.store, o.key, o.size, o.footer, o.step = s, s.objectKey(&of), x.Bytes, x.Bytes-x.FooterBytes, ReadFirst
+	return o
 }
 
 // ReadAt implements disk.File.
@@ -167,5 +172,10 @@ func (o *object) Size() (int64, error) { return o.size, nil }
 // Close implements disk.File. It waits for what is on its way.
 func (o *object) Close() error {
 	_ = o.await() // nobody wants it any more
+	*o = object{
+		ahead: ranged{buf: o.ahead.buf[:0]}, behind: ranged{buf: o.behind.buf[:0]},
+		index: ranged{buf: o.index.buf[:0]}, coming: ranged{buf: o.coming.buf[:0]},
+	}
+	objects.Put(o)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"varve/core"
@@ -34,10 +35,14 @@ func DefaultOptions() Options {
 type Store struct {
 	bucket  tiers.Bucket
 	prefix  string
+	root    string // key of the manifest
 	files   *disk.Store
 	options Options
 	ctx     context.Context
 	cancel  context.CancelFunc
+
+	mu   sync.Mutex
+	keys [keySlots]keySlot
 
 	up      upload          // of the Uploads lane
 	scanner segment.Scanner // of the Catalogue lane
@@ -55,6 +60,9 @@ func NewStore(b tiers.Bucket, prefix string, files *disk.Store, o Options) *Stor
 func (s *Store) Reset(b tiers.Bucket, prefix string, files *disk.Store, o Options) {
 	if s.cancel == nil || s.ctx.Err() != nil {
 		s.ctx, s.cancel = context.WithCancel(context.Background())
+	}
+	if s.root == "" || prefix != s.prefix {
+		s.root, s.keys = prefix+manifest.ManifestKey, [keySlots]keySlot{}
 	}
 	s.bucket, s.prefix, s.files, s.options = b, prefix, files, o
 	s.up.forget()
@@ -112,16 +120,29 @@ func failed(r *core.Result, step core.Step, err error) error {
 	return err
 }
 
-func (s *Store) manifestKey() string { return s.prefix + manifest.ManifestKey }
+// keySlot remembers the key of an object, which is needed again and again for a while.
+type keySlot struct {
+	of  core.Object
+	key string
+}
+
+// keySlots is how many keys the slots hold.
+const keySlots = 1 << 6
 
 // objectKey returns the key of an object.
 func (s *Store) objectKey(o *core.Object) string {
-	e := manifest.Segment{Base: o.Base, End: o.End, Epoch: o.Epoch, Attempt: o.Attempt}
-	return string(e.AppendKey(append(make([]byte, 0, 128), s.prefix...)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := &s.keys[o.Attempt%keySlots]
+	if k.of != *o {
+		e := manifest.Segment{Base: o.Base, End: o.End, Epoch: o.Epoch, Attempt: o.Attempt}
+		*k = keySlot{*o, string(e.AppendKey(append(make([]byte, 0, 128), s.prefix...)))}
+	}
+	return k.key
 }
 
 func (s *Store) loadManifest(r *core.Result, e *core.LoadManifest) (err error) {
-	e.Bytes, e.Tag, e.Missing, err = s.whole(r, s.manifestKey(), e.Bytes, s.options.ManifestBytes)
+	e.Bytes, e.Tag, e.Missing, err = s.whole(r, s.root, e.Bytes, s.options.ManifestBytes)
 	return err
 }
 
@@ -195,7 +216,7 @@ const bufferKept = 64 << 10
 func (s *Store) swapManifest(r *core.Result, e *core.SwapManifest) error {
 	ctx, cancel := s.call()
 	defer cancel()
-	o, err := s.bucket.Put(ctx, s.manifestKey(), e.Bytes, tiers.Condition{Absent: e.Tag == "", Tag: e.Tag})
+	o, err := s.bucket.Put(ctx, s.root, e.Bytes, tiers.Condition{Absent: e.Tag == "", Tag: e.Tag})
 	if err != nil {
 		e.Lost = errors.Is(err, tiers.ErrPrecondition) || errors.Is(err, tiers.ErrNotFound)
 		return failed(r, core.StepWrite, err)
