@@ -45,7 +45,7 @@ type Options struct {
 	RetentionAge           time.Duration
 	LocalRetentionBytes    int64
 	LocalRetentionAge      time.Duration
-	RetentionCheckInterval time.Duration // default 60 s
+	RetentionCheckInterval time.Duration // between checks; the first one is made at Open; default 60 s
 
 	ProducersMax int // idempotent producers remembered; default 4096
 

@@ -553,7 +553,8 @@ func (l *Log) ready(now Now) {
 	if l.cfg.Warm {
 		l.readyWarm(now)
 	}
-	l.keep.nextCheck = now.Mono + l.cfg.RetentionCheckInterval // a timer that was due while opening had its Tick
+	l.keep.nextCheck = now.Mono // now: lives may be shorter than the interval
+	l.tickRetention(now)
 	l.stats.RecoveredAt = now.Mono - l.boot.began
 	l.tail.lastActivity = now.Mono
 }

@@ -237,7 +237,7 @@ func TestXT2EveryReadGetsOn(t *testing.T) {
 // reads further on notices nothing.
 func TestXT4RetentionOvertakesAReader(t *testing.T) {
 	cfg := tableConfig()
-	cfg.RetentionBytes = 1
+	cfg.RetentionAge = hour
 	r := newRig(t)
 	r.restore(rolledBy(t, 12, 3))
 	r.open(cfg)
@@ -252,8 +252,8 @@ func TestXT4RetentionOvertakesAReader(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	r.pass(cfg.RetentionCheckInterval)
-	r.wantMarks(core.MarkRetentionSize, core.MarkRemoved)
+	r.pass(hour + cfg.RetentionCheckInterval)
+	r.wantMarks(core.MarkRetentionAge, core.MarkRemoved)
 	if err := errors.Join(slow.Complete(f1, r.store.Fetch(f1, &r.handle)), r.handle.Close(),
 		fast.Complete(f2, r.store.Fetch(f2, &r.handle)), r.handle.Close()); err != nil {
 		t.Fatal(err)

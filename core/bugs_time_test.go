@@ -268,6 +268,42 @@ func TestRT5RetentionTwice(t *testing.T) {
 	}
 }
 
+// TestRetentionOfShortLives: no life is as long as the interval of the checks, as with a program that
+// is run every minute and appends a little. What earlier lives left goes all the same, with a repair
+// alone nothing does.
+func TestRetentionOfShortLives(t *testing.T) {
+	for name, edit := range map[string]func(*core.Config){
+		"size": func(c *core.Config) { c.RetentionBytes = 10_000 },
+		"age":  func(c *core.Config) { c.RetentionAge = hour },
+	} {
+		r, cfg := ready(t, 0, func(c *core.Config) { edit(c) })
+		for i := range 40 {
+			r.put(i, i+1, 2000)
+			r.close()
+			r.now.Mono += cfg.RetentionCheckInterval
+			r.now.Wall += hour / 4
+			if i == 20 {
+				repair := cfg
+				repair.Repair, repair.VerifyAllOnOpen = true, true
+				before := len(segments(r.files()))
+				r.open(repair)
+				r.close()
+				if got := len(segments(r.files())); got != before {
+					t.Errorf("%s: a repair left %d of %d segments", name, got, before)
+				}
+			}
+			r.open(cfg)
+		}
+		if n := len(segments(r.files())); n > 6 {
+			t.Errorf("%s: %d segments are left of 40", name, n)
+		}
+		if start := int(r.log.Start()); start > 40-3 || start < 40-6 {
+			t.Errorf("%s: start %d of 40, of which 10,000 bytes or an hour are kept", name, start)
+		}
+		r.wantRecords(int(r.log.Start()), 40)
+	}
+}
+
 // TestRT6RetentionOfOneSegment: as many bytes are to be kept as a segment has. The log never goes away
 // with a roll: the active segment stays, and never less is kept than was asked for.
 func TestRT6RetentionOfOneSegment(t *testing.T) {

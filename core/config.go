@@ -33,7 +33,7 @@ type Config struct {
 	RetentionAge           Time
 	LocalRetentionBytes    int64 // on local disk, of what the cold tier holds; without one the lesser of both rules
 	LocalRetentionAge      Time
-	RetentionCheckInterval Time
+	RetentionCheckInterval Time // between checks; the first one is made when the log is ready
 
 	Cold             bool // a cold tier is configured
 	ColdPageSegments int  // the manifest lists so many segments itself; older ones go to pages

@@ -207,7 +207,7 @@ func trimLineage(lineage []segment.Lineage, start Offset) []segment.Lineage {
 	return append(lineage[:0], lineage[n:]...)
 }
 
-// tickRetention checks the limits on their own timer, never on an append.
+// tickRetention checks the limits at an open and on their own timer, never on an append.
 func (l *Log) tickRetention(now Now) {
 	if now.Mono < l.keep.nextCheck || !l.retains() {
 		return
@@ -278,10 +278,10 @@ func (l *Log) hotBytes() int64 {
 	return total
 }
 
-// retains reports whether any limit is set.
+// retains reports whether any limit is set. A repair is not the time to let go of anything.
 func (l *Log) retains() bool {
-	return l.cfg.RetentionBytes != Unlimited || l.cfg.LocalRetentionBytes != Unlimited ||
-		l.cfg.RetentionAge != Unlimited || l.cfg.LocalRetentionAge != Unlimited
+	return !l.cfg.Repair && (l.cfg.RetentionBytes != Unlimited || l.cfg.LocalRetentionBytes != Unlimited ||
+		l.cfg.RetentionAge != Unlimited || l.cfg.LocalRetentionAge != Unlimited)
 }
 
 // tighter returns the lesser limit.

@@ -39,7 +39,7 @@ const (
 	SmallTrim                  // the older half of the records goes
 	SmallClose                 // clean close, open
 	SmallReopen                // kill, open
-	SmallRetain                // time for retention, which keeps one byte
+	SmallRetain                // time for retention, which keeps ten seconds
 	smallOpCount
 )
 
@@ -77,7 +77,7 @@ func smallConfig(mode int) core.Config {
 	c.MinFreeBytes = 0
 	c.PrepareBytes = 1024
 	c.IdleSave = millisecond
-	c.RetentionBytes = 1
+	c.RetentionAge = 10 * second
 	c.RetentionCheckInterval = second
 	c.ProducersMax = 4
 	return c

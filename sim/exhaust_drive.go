@@ -163,7 +163,7 @@ func (x *Explorer) operate(w *World, l *lens, o SmallOp) {
 		x.reopen(w, l)
 		return
 	case SmallRetain:
-		x.pass(w, second)
+		x.pass(w, 20*second)
 	}
 	x.rest(w, l)
 	x.follow(w, l)
@@ -263,9 +263,10 @@ func (w *World) inherit(from *World, crashes int) {
 	w.disk.SetFaults(0)
 	w.check.Copy(from.check)
 	// Time and the number of the life are those of no sequence, so that what follows depends on what is
-	// left and owed alone.
+	// left and owed alone. The wall clock starts over: nothing is old enough for retention.
 	w.clock.reset()
 	w.clock.mono = int64(crashes) * 3600 * second
+	w.clock.monoBase = w.clock.mono
 	w.queue.reset()
 	w.hashes = w.hashes[:0]
 	w.late = [core.LaneCount]late{}
@@ -284,7 +285,8 @@ func (w *World) inherit(from *World, crashes int) {
 	w.sequence = from.sequence
 	w.decoder.reset(w.h.Config[0].LogID)
 	w.room, w.limited = from.room, from.limited
-	w.hits, w.places, w.tainted, w.struck, w.backs = w.hits[:0], w.places[:0], 0, 0, w.backs[:0]
+	w.hits, w.places, w.tainted, w.struck = w.hits[:0], w.places[:0], 0, 0
+	w.backs = append(w.backs[:0], back{end: w.check.End(), wall: wallStart})
 	w.epoch, w.agreed, w.evidence = from.epoch, marked{}, 0
 	w.ask, w.due = 0, 1<<62-1
 	w.diedInOpen, w.lastConfig = false, 0

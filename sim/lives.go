@@ -267,6 +267,8 @@ func (w *World) opened() {
 	w.refreshView()
 	p.hot, w.onDisk = l.HotStart(), w.onDisk[:0]
 	w.check.HotStartFound(w.clock.mono, p.hot)
+	w.retention()
+	w.atOpen = append(w.atOpen[:0], w.segments()...)
 	if p.lives > 0 {
 		w.queue.push(entry{at: w.clock.mono, kind: wakeBrief, life: p.life})
 	}
@@ -332,6 +334,7 @@ func (w *World) closed() {
 	p := &w.process
 	w.outcomes()
 	if p.opened && w.log.Err() == nil {
+		w.retainedByNow()
 		w.check.Closed(w.clock.mono)
 		w.res.Marks.add(MarkClosed)
 		if w.stage == stageClosing {

@@ -35,6 +35,7 @@ type rival struct {
 	flights [core.LaneCount]flight
 	rng     Rand
 	nonce   uint64
+	config  int64
 	gap     int64 // typical time between what it does
 	lag     int64 // how far its clocks are behind, because they stood still with it
 	since   int64 // when it began to stand still
@@ -93,7 +94,7 @@ func (w *World) part(e *Event) {
 	r.gap = [...]int64{microsecond, 20 * microsecond, 400 * microsecond}[r.rng.Below(3)]
 	r.lag, r.since, r.stopped = 0, w.clock.mono, r.rng.Below(2) == 0
 	r.left, r.swaps, r.acked, r.payload = rivalSteps, 0, 0, r.payload[:0]
-	r.nonce, r.tried, r.fs, r.lock = p.nonce, p.tried, w.fs, w.lock
+	r.nonce, r.config, r.tried, r.fs, r.lock = p.nonce, p.config, p.tried, w.fs, w.lock
 	r.log, w.log = w.log, r.log
 	r.store, w.store = w.store, r.store
 	r.cold, w.cold.store = w.cold.store, r.cold
@@ -348,11 +349,27 @@ func (w *World) rivalGoesOn() bool {
 	case now == core.Ready && r.opening:
 		r.opening = false
 		w.judgeClaim(r.log.Epoch(), r.nonce)
+		if !r.claimed {
+			w.rivalRetains()
+		}
 	}
 	if r.claimed && r.log.Start() > w.check.Start() {
 		w.fail("K14", "the host before trims a log that is another's")
 	}
 	return true
+}
+
+// rivalRetains tells the checker what the policy allows the host before: it owns the log until the other
+// one claims it.
+func (w *World) rivalRetains() {
+	r, mine := &w.rival, w.log
+	if policy := w.policy(r.config); policy != noRetention {
+		w.log = r.log
+		w.log.FillView(&w.view)
+		w.check.RetentionRuns(w.clock.mono, r.now(w).Wall, policy, w.segments())
+		w.log = mine
+		w.log.FillView(&w.view)
+	}
 }
 
 // found notes how far an open is with the manifest.

@@ -129,12 +129,18 @@ func (w *World) sameFile(spans []model.SegmentSpan, i int, from core.Offset) {
 	}
 }
 
+// policy returns the limits of a configuration, as far as they can be judged.
+func (w *World) policy(config int64) model.Retention {
+	r := retentionOf(&w.h.Config[config])
+	if r != noRetention && w.damaged() {
+		r.Age = -2 // damaged spans go with what lies before them
+	}
+	return r
+}
+
 // retention tells the checker what the policy allows now.
 func (w *World) retention() {
-	if r := retentionOf(&w.h.Config[w.process.config]); r != noRetention && w.process.opened {
-		if w.damaged() {
-			r.Age = -2 // damaged spans go with what lies before them
-		}
+	if r := w.policy(w.process.config); r != noRetention && w.process.opened {
 		if w.Trace != nil {
 			w.say(trackLog, Note, "retention may run: wall %d, %+v of %+v", w.clock.now().Wall, r, w.segments())
 		}
@@ -324,6 +330,16 @@ func (w *World) follower() *reader {
 		}
 	}
 	return nil
+}
+
+// retainedByNow judges that a life, however short, has let go of what its open found too much of. The
+// age of what is inherited is not beyond doubt then, and a cold tier may not have answered.
+func (w *World) retainedByNow() {
+	p := &w.process
+	if r := w.policy(w.lastConfig); r.Bytes != model.Unlimited && !w.h.Cold() && !w.damaged() && !p.hurt(w) {
+		r.Age = model.Unlimited
+		w.check.RetentionDone(w.clock.mono, p.wallReady, r, w.atOpen)
+	}
 }
 
 // wantRetained notes what retention has to delete, of the segments whose age is beyond doubt.

@@ -113,6 +113,7 @@ type World struct {
 	}
 	slot       segment.Superblock // scratch
 	retain     []model.SegmentSpan
+	atOpen     []model.SegmentSpan // what an open found
 	retainWall core.Time
 }
 

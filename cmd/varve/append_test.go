@@ -87,6 +87,21 @@ func TestLinesThatArriveTogetherAreBatched(t *testing.T) {
 	}
 }
 
+// A command that is run again and again, and is over long before retention_check_interval, keeps what
+// retention says all the same.
+func TestRetentionOfShortRuns(t *testing.T) {
+	dir := t.TempDir() + "/log"
+	for range 20 {
+		mustRun(t, strings.Repeat("x", 1500)+"\n", appendArgs(dir, "--retention-bytes", "4KiB")...)
+	}
+	if n := len(segments(t, dir)); n > 5 {
+		t.Fatalf("%d segments are left of 20", n)
+	}
+	if out := mustRun(t, "", "log", "read", "--dir", dir); len(out) < 4500 || len(out) > 9000 {
+		t.Fatalf("%d bytes are left", len(out))
+	}
+}
+
 func TestLongLine(t *testing.T) {
 	dir := t.TempDir() + "/log"
 	r := varveRun(t, "ok\n"+strings.Repeat("x", 200)+"\n", appendArgs(dir, "--max-batch-bytes", "100")...)

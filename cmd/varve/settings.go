@@ -29,7 +29,7 @@ type settings struct {
 	RetentionAge           ageLimit      `env:"VARVE_RETENTION_AGE" default:"-1" help:"Segments go at this age of their newest record; -1: unlimited."`
 	LocalRetentionBytes    byteLimit     `env:"VARVE_LOCAL_RETENTION_BYTES" default:"-1" help:"As retention-bytes, for the local disk."`
 	LocalRetentionAge      ageLimit      `env:"VARVE_LOCAL_RETENTION_AGE" default:"-1" help:"As retention-age, for the local disk."`
-	RetentionCheckInterval time.Duration `env:"VARVE_RETENTION_CHECK_INTERVAL" default:"60s" help:"Time between looks at retention."`
+	RetentionCheckInterval time.Duration `env:"VARVE_RETENTION_CHECK_INTERVAL" default:"60s" help:"Time between looks at retention, the first one at the open."`
 
 	VerifyAllOnOpen    bool `env:"VARVE_VERIFY_ALL_ON_OPEN" default:"false" help:"Verify every batch at open."`
 	RepairChecksumTail bool `env:"VARVE_REPAIR_CHECKSUM_TAIL" default:"false" help:"Treat a last batch with a wrong payload checksum as torn."`
