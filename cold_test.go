@@ -59,6 +59,28 @@ func filled(t *testing.T, n int64) (dir, bucket string) {
 	return dir, bucket
 }
 
+// TestExport: what a log has is in the bucket before it is closed, and stays on disk.
+func TestExport(t *testing.T) {
+	ctx, dir, bucket := context.Background(), filepath.Join(t.TempDir(), "log"), t.TempDir()
+	for end := int64(3); end < 12; end += 3 { // each in a segment that is far from full
+		l := coldLog(t, dir, bucket, Options{Create: true})
+		appendValues(t, l, end-3, end)
+		if err := l.Export(ctx, end+1); !errors.Is(err, ErrOutOfRange) {
+			t.Errorf("beyond the end: %v", err)
+		}
+		if err := l.Export(ctx, end); err != nil {
+			t.Fatal(err)
+		}
+		if s := l.Stats(); s.Exported != end || s.HotStart != 0 {
+			t.Errorf("%d of %d are in the bucket, the disk begins at %d", s.Exported, end, s.HotStart)
+		}
+		closeLog(t, l)
+		if err := l.Export(ctx, end); !errors.Is(err, ErrClosed) {
+			t.Errorf("after a close: %v", err)
+		}
+	}
+}
+
 func appendValues(t *testing.T, l *Log, from, to int64) {
 	t.Helper()
 	for i := from; i < to; i++ {

@@ -276,6 +276,20 @@ func (l *Log) Trim(ctx context.Context, before int64) error {
 	return l.await(ctx, func() (bool, error) { return l.core.Start() >= before, l.ended() })
 }
 
+// Export copies records below an offset to the cold tier, and leaves their files where they are: the
+// segment that holds the last of them is sealed for it. It returns when the cold tier has them, so that
+// losing the disk does not lose them. Close does not wait for that; what is sealed is uploaded while the
+// log is open. before may be at most Committed: else ErrOutOfRange. Without a cold tier: ErrNoColdTier.
+func (l *Log) Export(ctx context.Context, before int64) error {
+	now := l.enter()
+	err := l.core.Export(now, before)
+	l.settle(now)
+	if err != nil {
+		return err
+	}
+	return l.await(ctx, func() (bool, error) { return l.core.Exported() >= before, l.ended() })
+}
+
 // Offload moves records below an offset to the cold tier, and their files off the local disk: whole
 // files go, those that reach beyond the offset stay. It returns when that is done. before may be at
 // most Committed: else ErrOutOfRange. Without a cold tier: ErrNoColdTier.

@@ -35,7 +35,9 @@ func TestColdConfigurationOutOfRange(t *testing.T) {
 func TestOffloadRefuses(t *testing.T) {
 	r := newRig(t)
 	r.open(flipConfig())
-	if err := r.log.Offload(r.now, 0); !errors.Is(err, core.ErrNoColdTier) {
-		t.Errorf("without a cold tier: %v", err)
+	for _, call := range []func(core.Now, core.Offset) error{r.log.Export, r.log.Offload} {
+		if err := call(r.now, 0); !errors.Is(err, core.ErrNoColdTier) {
+			t.Errorf("without a cold tier: %v", err)
+		}
 	}
 }

@@ -38,10 +38,9 @@ func (l *Log) Trim(_ Now, before Offset) error {
 	return nil
 }
 
-// Offload lets everything below an offset leave the local disk once the cold tier holds it. A segment
-// that is still active is sealed for it. Whole files go; it is done when View.HotStart has come as
-// near to the offset as files allow.
-func (l *Log) Offload(_ Now, before Offset) error {
+// Export lets the cold tier have everything below an offset: a segment that is still active is sealed
+// for it. It is done when Exported has reached the offset.
+func (l *Log) Export(_ Now, before Offset) error {
 	if err := l.refuse(); err != nil {
 		return err
 	}
@@ -51,11 +50,20 @@ func (l *Log) Offload(_ Now, before Offset) error {
 	if before > l.committed {
 		return ErrOutOfRange
 	}
-	l.mark(MarkOffload)
 	a := &l.tail.active
 	if a.open && before > a.header.Base && a.pos > a.dataPos {
 		l.tail.rollWanted = true
 	}
+	return nil
+}
+
+// Offload lets everything below an offset leave the local disk once the cold tier holds it. Whole files
+// go; it is done when View.HotStart has come as near to the offset as files allow.
+func (l *Log) Offload(now Now, before Offset) error {
+	if err := l.Export(now, before); err != nil {
+		return err
+	}
+	l.mark(MarkOffload)
 	l.keep.hot = max(l.keep.hot, before)
 	return nil
 }

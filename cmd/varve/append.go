@@ -21,6 +21,8 @@ type appendCommand struct {
 	Dir        string `required:"" placeholder:"D" help:"Directory of the log; an absent or empty one becomes a new log."`
 	ReportAcks bool   `help:"Print a JSON line for each acked record: offset, epoch, CRC32C of its value."`
 
+	UploadWait time.Duration `placeholder:"T" default:"30s" help:"With a cold tier: how long to wait at the end until it has what was appended; 0s: not at all."`
+
 	Count   int64 `placeholder:"N" help:"Append N generated records instead of lines."`
 	Size    int   `placeholder:"B" default:"128" help:"Bytes of a generated record; default 128."`
 	Writers int   `placeholder:"W" default:"1" help:"Concurrent writers of generated records."`
@@ -34,6 +36,9 @@ type appendCommand struct {
 func (c *appendCommand) Validate() error {
 	if err := c.settings.Validate(); err != nil {
 		return err
+	}
+	if c.UploadWait < 0 {
+		return fmt.Errorf("--upload-wait %v: want 0s or more", c.UploadWait)
 	}
 	if c.Count == 0 { // lines: the rest does not matter
 		return nil
@@ -91,11 +96,41 @@ func (c *appendCommand) Run(ctx context.Context, s *streams) (err error) {
 	} else {
 		err = c.lines(ctx, s, l)
 	}
+	if err == nil && c.cold() && c.UploadWait > 0 {
+		err = c.awaitUpload(ctx, s, l)
+	}
 	if x := l.Stats(); err == nil && x.ColdLagSegments > 0 && x.ColdError != nil {
 		s.note("varve: warning: %s", lagText(&x))
 	}
 	return err
 }
+
+// awaitUpload waits until the cold tier has what was appended: a log that is open for a moment only, again
+// and again, would never get it there. It goes on without that after an interrupt, in the end, and once
+// the bucket does not answer: the records are safe on this disk, and the next run uploads them.
+func (c *appendCommand) awaitUpload(ctx context.Context, s *streams, l *varve.Log) error {
+	waiting, cancel := context.WithTimeout(ctx, c.UploadWait)
+	defer cancel()
+	was, end, answered := l.Stats(), l.Committed(), time.Now()
+	p := s.progress("in the cold tier, of what was not there yet,", end-was.Exported)
+	defer p.done()
+	err := whileWaiting(func() error { return l.Export(waiting, end) }, func() {
+		x := l.Stats()
+		p.at(x.Exported - was.Exported)
+		if x.ColdError == nil {
+			answered = time.Now()
+		} else if time.Since(answered) > downAfter {
+			cancel()
+		}
+	})
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// downAfter is for how long a bucket has given no answer that was of use when nobody waits for it any more.
+const downAfter = 2 * time.Second
 
 // closeLog closes a log, also after an interrupt.
 func closeLog(ctx context.Context, l *varve.Log) error {

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -46,9 +50,9 @@ func TestCommandsWithAColdTier(t *testing.T) {
 	if left, err := filepath.Glob(dir + "/*.seg"); err != nil || len(left) > 0 {
 		t.Fatalf("on disk are %v, %v", left, err)
 	}
-	said := varveRun(t, "", with("append", "--count", "100", "--size", "100")...)
+	said := varveRun(t, "", with("append", "--count", "100", "--size", "100", "--upload-wait", "0s")...)
 	var first int
-	if _, at, _ := strings.Cut(said.err, "records are not in the cold tier yet, ["); said.code != exitOK || !strings.HasSuffix(at, ", 600): they are uploaded while the log is open; varve log offload does so at once, and takes them off the disk\n") {
+	if _, at, _ := strings.Cut(said.err, "records are not in the cold tier yet, ["); said.code != exitOK || !strings.HasSuffix(at, ", 600): they are uploaded while the log is open; --upload-wait says how long to wait for that, varve log offload waits for all, and takes them off the disk\n") {
 		t.Fatal(said)
 	} else if _, err := fmt.Sscanf(at, "%d", &first); err != nil || first < 500 || !strings.Contains(said.err, fmt.Sprintf("%d records are not", 600-first)) {
 		t.Fatal(said, err)
@@ -86,6 +90,73 @@ func TestCommandsWithAColdTier(t *testing.T) {
 	contains(t, got.err, fmt.Sprintf("was rebuilt from file://%s/bucket/orders, offsets [0, %d)", root, end), fmt.Sprintf("offsets [%d, %d) of epoch", end, end+1))
 	if n := strings.Count(mustRun(t, "", with("read")...), "\n"); int64(n) != end+1 {
 		t.Fatalf("%d records, want %d", n, end+1)
+	}
+}
+
+// TestShortRunsWithAColdTier: a command that appends a little, again and again, leaves nothing on the disk
+// alone, and disk and bucket keep what retention says.
+func TestShortRunsWithAColdTier(t *testing.T) {
+	root := t.TempDir()
+	dir, config := root+"/orders", tiered(t, root)
+	args := []string{"log", "append", "--dir", dir, "--config", config, "--local-retention-bytes", "1", "--retention-bytes", "6KiB"}
+	for i := range 20 {
+		r := varveRun(t, strings.Repeat("x", 1500)+"\n", append(args, "--create")...)
+		if r.code != exitOK || strings.Contains(r.err, "not in the cold tier") {
+			t.Fatalf("run %d: %+v", i, r)
+		}
+	}
+	objects, err := filepath.Glob(root + "/bucket/orders/segments/*")
+	if n := len(segments(t, dir)); err != nil || n > 2 || len(objects) > 7 {
+		t.Errorf("%d segments on disk, %d objects, %v", n, len(objects), err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if out := mustRun(t, "", "log", "read", "--dir", dir, "--config", config); len(out) < 4500 || len(out) > 10500 {
+		t.Errorf("%d bytes are left", len(out))
+	}
+	contains(t, mustRun(t, "", "cold", "scrub", "--config", config), "verdict     clean")
+}
+
+// TestUploadWaitEnds: nobody waits for long for a bucket that does not answer, nor after an interrupt. What
+// was appended is safe, and goes to the bucket with the next run.
+func TestUploadWaitEnds(t *testing.T) {
+	root, dir, config := moved(t, 10)
+	for _, interrupted := range []bool{false, true} {
+		in, lines := io.Pipe()
+		acks, out := io.Pipe()
+		said := new(bytes.Buffer)
+		ctx, interrupt := context.WithCancel(t.Context())
+		code := make(chan int)
+		go func() {
+			code <- run(ctx, []string{"log", "append", "--dir", dir, "--config", config, "--report-acks"}, in, out, said)
+		}()
+		if _, err := io.WriteString(lines, "x\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := acks.Read(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+		objects := root + "/bucket/orders/segments"
+		if err := errors.Join(os.Rename(objects, root+"/elsewhere"), os.WriteFile(objects, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		_ = lines.Close()
+		if interrupted {
+			time.AfterFunc(200*time.Millisecond, interrupt)
+		}
+		began := time.Now()
+		if got := <-code; got != exitOK || time.Since(began) > 10*time.Second {
+			t.Errorf("exit %d after %v: %s", got, time.Since(began), said)
+		}
+		interrupt()
+		contains(t, said.String(), "appended 1 records", "warning: the cold tier does not answer; it ends at offset 1")
+		if err := errors.Join(os.Remove(objects), os.Rename(root+"/elsewhere", objects)); err != nil {
+			t.Fatal(err)
+		}
+		if r := varveRun(t, "y\n", "log", "append", "--dir", dir, "--config", config); r.code != exitOK || strings.Contains(r.err, "cold tier") {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 

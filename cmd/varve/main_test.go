@@ -61,6 +61,7 @@ func TestUsageErrors(t *testing.T) {
 		{"log", "append", "--dir", dir, "--retention-age", "0s"},
 		{"log", "append", "--dir", dir, "--retention-bytes", "-2"},
 		{"log", "append", "--dir", dir, "--count", "-1"},
+		{"log", "append", "--dir", dir, "--upload-wait", "-1s"},
 		{"log", "append", "--dir", dir, "--count", "1", "--size", "0"},
 		{"log", "append", "--dir", dir, "--count", "1", "--writers", "0"},
 		{"log", "append", "--dir", dir, "--fsync-interval-ms", "0"},

@@ -44,6 +44,22 @@ func (p *progress) at(n int64) {
 	fmt.Fprintf(p.w, "\r\x1b[K%s %d, %.0f/s", p.what, n, rate)
 }
 
+// whileWaiting does something that takes long, and looks now and then meanwhile.
+func whileWaiting(do func() error, look func()) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	tick := time.NewTicker(progressInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			look()
+		}
+	}
+}
+
 // done takes the line away.
 func (p *progress) done() {
 	if p.w != nil {

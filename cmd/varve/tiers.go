@@ -309,15 +309,14 @@ func lagText(s *varve.Stats) string {
 		s.Exported, sizeText(s.ColdLagBytes), count(s.ColdLagSegments, "segment"), oneLine(s.ColdError))
 }
 
-// unexportedText says what a close leaves on this disk alone. The last segment is sealed, and nobody
-// uploads it before the log is opened again, for long enough.
+// unexportedText says what a close leaves on this disk alone.
 func unexportedText(s *varve.Stats) string {
 	n := s.End - max(s.Exported, s.Start)
 	what := "records are"
 	if n == 1 {
 		what = "record is"
 	}
-	return fmt.Sprintf("%d %s not in the cold tier yet, [%d, %d): they are uploaded while the log is open; varve log offload does so at once, and takes them off the disk", n, what, s.End-n, s.End)
+	return fmt.Sprintf("%d %s not in the cold tier yet, [%d, %d): they are uploaded while the log is open; --upload-wait says how long to wait for that, varve log offload waits for all, and takes them off the disk", n, what, s.End-n, s.End)
 }
 
 func count(n int, what string) string {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"varve"
 )
@@ -129,18 +128,7 @@ func (c *offloadCommand) Run(ctx context.Context, s *streams) (err error) {
 	was := l.Stats()
 	p := s.progress("exported offsets", before-was.Exported)
 	defer p.done()
-	tick := time.NewTicker(progressInterval)
-	defer tick.Stop()
-	moved := make(chan error, 1)
-	go func() { moved <- l.Offload(ctx, before) }()
-	for waiting := true; waiting; {
-		select {
-		case err = <-moved:
-			waiting = false
-		case <-tick.C:
-			p.at(l.Stats().Exported - was.Exported)
-		}
-	}
+	err = whileWaiting(func() error { return l.Offload(ctx, before) }, func() { p.at(l.Stats().Exported - was.Exported) })
 	p.done()
 	if err != nil {
 		return fmt.Errorf("%s: offload before %d: %w", filepath.Clean(c.Dir), before, err)
