@@ -52,6 +52,10 @@ func (l *Log) start() {
 		go l.runLane(core.Uploads, l.cold.Run)
 		go l.runLane(core.Catalogue, l.cold.Run)
 	}
+	if l.warm != nil {
+		l.lanesDone.Add(1)
+		go l.runLane(core.Warm, l.warm.Run)
+	}
 	go l.runTimer()
 	l.settle(l.enter())
 }
@@ -64,6 +68,7 @@ func (l *Log) settle(now core.Now) {
 	}
 	wake := l.cohorts.resolve(l.core)
 	moved := l.publish()
+	l.reportStall()
 	l.arm(now)
 	l.stop()
 	l.mu.Unlock()
@@ -141,6 +146,9 @@ func (l *Log) stop() {
 	if l.stopped || l.phase != core.Closed && l.phase != core.Failed {
 		return
 	}
+	if l.warm != nil { // a WAIT may last, and means nothing any more
+		l.links.cut()
+	}
 	for i := range l.lanes {
 		if l.lanes[i].busy {
 			return
@@ -179,8 +187,11 @@ func (l *Log) runLane(id core.Lane, run func(core.Effect) error) {
 		now := l.enter()
 		l.core.Complete(now, e, err)
 		l.lanes[id].busy = false
-		if id == core.Uploads || id == core.Catalogue {
+		switch id {
+		case core.Uploads, core.Catalogue:
 			l.reportCold()
+		case core.Warm:
+			l.reportWarm()
 		}
 		l.settle(now)
 	}
@@ -193,11 +204,11 @@ func (l *Log) reportCold() {
 	switch {
 	case l.core.Phase() == core.Failed: // with this very error
 	case s.ColdError != nil:
-		if l.coldFails++; l.coldFails == coldFailsMax {
+		if l.coldFails++; l.coldFails == tierFailsMax {
 			l.logger.Warn("varve: the cold tier does not answer as it should", "dir", l.name, "error", s.ColdError, "exported", s.Exported,
 				"lag_bytes", s.ColdLagBytes, "lag_segments", s.ColdLagSegments)
 		}
-	case l.coldFails >= coldFailsMax:
+	case l.coldFails >= tierFailsMax:
 		l.logger.Info("varve: the cold tier answers again", "dir", l.name)
 		fallthrough
 	default:
@@ -205,8 +216,8 @@ func (l *Log) reportCold() {
 	}
 }
 
-// coldFailsMax is after how many failures in a row the cold tier counts as one that does not answer.
-const coldFailsMax = 3
+// tierFailsMax is after how many failures in a row a tier counts as one that does not answer.
+const tierFailsMax = 3
 
 // runTail carries out the Tail lane's effects that no caller carries out itself.
 func (l *Log) runTail() {

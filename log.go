@@ -17,6 +17,7 @@ import (
 	"varve/tiers/cold"
 	"varve/tiers/disk"
 	"varve/tiers/disk/osfs"
+	"varve/tiers/warm"
 )
 
 // lockName is the file whose lock says that the directory is in use.
@@ -28,6 +29,8 @@ type Log struct {
 	name   string // of the directory, for messages
 	store  *disk.Store
 	cold   *cold.Store // nil: there is no cold tier
+	warm   *warm.Store // nil: there is no warm tier
+	links  *links      // of warm
 	lock   io.Closer
 	logger *slog.Logger
 	began  time.Time // zero of the monotonic clock
@@ -56,7 +59,8 @@ type Log struct {
 	armed   core.Time // Mono time for which the timer is set; 0: not set
 	stopped bool
 
-	coldFails int // completions in a row after which the cold tier had not answered
+	coldFails int        // completions in a row after which the cold tier had not answered
+	warmFails warmReport // what was logged of the warm tier
 
 	lanesDone sync.WaitGroup
 	idle      chan struct{} // closed when the core is closed and no effect is in flight
@@ -120,6 +124,14 @@ func openConfig(ctx context.Context, fs disk.FS, name string, cfg core.Config, o
 	if o.Cold != nil {
 		l.cold = cold.NewStore(o.Cold, o.ColdPrefix, l.store, o.coldOptions())
 		l.store.SetObjects(l.cold)
+	}
+	if o.Warm.Dialer != nil {
+		if l.warm, l.links, err = o.Warm.open(l.store, &cfg); err != nil {
+			undo()
+			return nil, err
+		}
+		l.store.SetStreams(l.warm)
+		l.warmFails.waives = cfg.WarmAckOnTimeout
 	}
 	if l.core, err = core.Open(cfg, l.now()); err != nil {
 		undo()
@@ -245,6 +257,9 @@ func (l *Log) shutdown(ctx context.Context, unlock func()) error {
 			l.store.Close()
 			if l.cold != nil {
 				l.cold.Close()
+			}
+			if l.warm != nil {
+				_ = l.warm.Close() // nothing is left to be said
 			}
 			unlock()
 			close(l.released)

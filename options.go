@@ -60,8 +60,13 @@ type Options struct {
 	ColdPrefix       string        // "" or a key that ends in a slash
 	ColdPartBytes    int64         // objects larger than this are written in parts of this size; default 8 MiB
 	ColdMaxUploadAge time.Duration // an active segment older than this is sealed and exported; default Unlimited
-	Create           bool          // begin a new log where neither directory nor bucket holds one
-	AcceptLoss       bool          // open although records are in no tier: Start moves behind them
+
+	// Warm is the warm tier: what was appended is mirrored there before it is acked. An empty directory
+	// is then rebuilt from it, and from the bucket where there is one.
+	Warm WarmOptions
+
+	Create     bool // begin a new log where neither directory nor a tier holds one
+	AcceptLoss bool // open although records are in no tier: Start moves behind them
 
 	Logger *slog.Logger // default: nothing is logged
 }
@@ -91,6 +96,9 @@ func (o *Options) coldOptions() cold.Options {
 // validate names the first option whose value cannot work. c is what config makes of the options.
 func (o *Options) validate(c *core.Config) error {
 	if err := c.Validate(); err != nil {
+		return err
+	}
+	if err := o.Warm.validate(c); err != nil {
 		return err
 	}
 	switch {
@@ -132,6 +140,7 @@ func (o *Options) config() core.Config {
 	c.VerifyAllOnOpen, c.RepairChecksumTail, c.AllowDamaged = o.VerifyAllOnOpen, o.RepairChecksumTail, o.AllowDamaged
 	c.Cold, c.Create, c.AcceptLoss = o.Cold != nil, o.Create, o.AcceptLoss
 	set(&c.ColdMaxUploadAge, int64(o.ColdMaxUploadAge))
+	o.Warm.config(&c)
 	if o.MaxBatchBytes != 0 && o.PendingBytes == 0 {
 		c.PendingBytes = max(c.PendingBytes, c.MaxBatchBytes)
 	}

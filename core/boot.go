@@ -165,8 +165,10 @@ func (l *Log) onBoot(now Now, e Effect, err error) {
 func (l *Log) onBootError(now Now, e Effect, err error) {
 	b, r := &l.boot, e.Result()
 	if x, ok := e.(*Replace); ok && x.Object.Tier == TierWarm && r.Failed == StepRead { // the warm tier, not the disk
-		l.ioError = IOError{Effect: effectName(e), Err: err}
-		l.warmDown(now, &l.ioError)
+		l.ioError = IOError{Effect: "read the warm tier", Err: err}
+		l.err = &l.ioError
+		l.warm.backoff(now, l.err)
+		b.retryAt = l.warm.retryAt
 		b.restart()
 		return
 	}
@@ -251,7 +253,7 @@ func (l *Log) onList(e *List) {
 		b.absent, b.step = true, bootManifest
 	case l.cfg.Warm:
 		b.absent = true
-		l.warmNextEmpty()
+		l.askWarm()
 	default:
 		l.newLog()
 	}

@@ -550,7 +550,7 @@ func (l *Log) coldStats(s *Stats) {
 	}
 	for _, lane := range [...]Lane{Catalogue, Uploads} {
 		if s.ColdError == nil {
-			s.ColdError = c.failure[lane]
+			s.ColdError = kept(c.failure[lane])
 		}
 	}
 }

@@ -70,7 +70,7 @@ func DefaultConfig() Config {
 		RetentionBytes: Unlimited, RetentionAge: Unlimited,
 		LocalRetentionBytes: Unlimited, LocalRetentionAge: Unlimited,
 		RetentionCheckInterval: 60 * second, ColdMaxUploadAge: Unlimited, ColdPageSegments: manifest.SegmentsMax, ColdScanObjects: 64,
-		WarmReplicas: 1, WarmWait: second, WarmBytes: 256 << 20, WarmSegments: 2, WarmEntryBytes: 1 << 20, ProducersMax: 4096,
+		WarmReplicas: 1, WarmWait: second / 10, WarmBytes: bytesMax, WarmSegments: 5, WarmEntryBytes: 1 << 20, ProducersMax: 4096,
 	}
 }
 

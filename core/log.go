@@ -89,6 +89,14 @@ type Stats struct {
 	ColdLagBytes    int64  // of the files that hold more than that, the active one with them
 	ColdLagSegments int
 	ColdError       error // why the bucket's last answer was none, nil while it answers
+
+	// Of the warm tier; zero without one.
+	WarmFrom, WarmEnd Offset // [WarmFrom, WarmEnd) is in it, confirmed
+	WarmWaived        Offset // what lies between WarmEnd and this was acked without it, because the policy says so
+	WarmLagBytes      int64  // of what is written and not confirmed there
+	WarmStalled       bool   // what is written has waited too long: appends are refused, or do without it
+	WarmError         error  // why its last answer was of no use, nil after one that was
+	WarmUnsafe        uint32 // why it may lose what it confirmed: bits of the executor
 }
 
 // Open starts a log: its first effects are discovery. An error names a configuration value.
@@ -175,6 +183,9 @@ func (l *Log) Stats() Stats {
 	}
 	if l.cfg.Cold {
 		l.coldStats(&s)
+	}
+	if l.cfg.Warm {
+		l.warmStats(&s)
 	}
 	return s
 }
@@ -405,6 +416,9 @@ func (d *deadline) add(t Time) {
 // Afterwards it asks every lane for its next effect.
 func (l *Log) Tick(now Now) {
 	l.ticked = now.Mono
+	if l.phase == Closing && l.cfg.Warm { // a close waits for the warm tier no longer than an append does
+		l.raiseCommitted(now)
+	}
 	if l.phase != Ready {
 		return
 	}

@@ -118,7 +118,7 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 			l.refuseOpen("", "neither the directory nor the bucket holds a log", next)
 		case b.absent && l.cfg.Warm:
 			c.forget()
-			l.warmNextEmpty()
+			l.askWarm()
 		case b.absent:
 			l.newLog()
 		case s.ManifestSequence > 0:
@@ -306,10 +306,16 @@ func owner(lineage []segment.Lineage) Epoch {
 // meanwhile what is proven there; any other waits, because what it would serve, or give out again,
 // may be somebody else's now.
 func (l *Log) coldDown(now Now, err error) {
+	c := &l.cold
+	c.backoff(now, Catalogue, err)
+	l.tierDown(now, err, c.retryAt[Catalogue])
+}
+
+// tierDown is coldDown for either tier.
+func (l *Log) tierDown(now Now, err error, retryAt Time) {
 	b, c, s := &l.boot, &l.cold, &l.super.state
 	l.err = err
-	c.backoff(now, Catalogue, err)
-	b.retryAt = c.retryAt[Catalogue]
+	b.retryAt = retryAt
 	wait := b.absent || b.degraded || l.cfg.Repair || !s.Complete || !s.Clean && s.Sync != segment.OnCommit
 	switch {
 	case l.cfg.ReadOnly && b.absent:
@@ -325,7 +331,7 @@ func (l *Log) coldDown(now Now, err error) {
 	l.scanFiles(now)
 }
 
-// degrade serves what is proven on disk, and waits for the cold tier.
+// degrade serves what is proven on disk, and waits for the tiers.
 func (l *Log) degrade(now Now) {
 	b, p := &l.boot, &l.boot.plan
 	if p.Refused == nil {
@@ -338,8 +344,11 @@ func (l *Log) degrade(now Now) {
 		}
 		l.adoptPlan(end)
 	}
-	b.step, b.at = bootManifest, 0
-	b.retryAt = max(l.cold.retryAt[Catalogue], now.Mono+1)
+	b.step, b.at = bootProbe, 0
+	if l.cfg.Cold {
+		b.step = bootManifest
+	}
+	b.retryAt = max(l.cold.retryAt[Catalogue], l.warm.retryAt, now.Mono+1)
 }
 
 // claimManifest builds the manifest that claims the log for this life: its epoch, and where that

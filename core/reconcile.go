@@ -217,6 +217,9 @@ func (r *reconciler) walk() {
 			}
 			next, more := r.gap(o, epoch)
 			if !more {
+				next, more = r.warmGap(o)
+			}
+			if !more {
 				break
 			}
 			o = next
@@ -286,6 +289,40 @@ func (r *reconciler) warmHeld(o Offset, epoch Epoch) (end Offset, at int) {
 		return 0, -1
 	}
 	return r.p.warm.holds(o, epoch)
+}
+
+// warmGap judges an offset at which the log seems to end. It does not, if the warm tier holds what comes
+// later, or says that it was committed: then records are in no tier. accept_loss gives up what lies before
+// a hole, or the end that is missing.
+func (r *reconciler) warmGap(o Offset) (next Offset, more bool) {
+	p := r.p
+	if p.warm == nil || r.again || p.Refused != nil {
+		return 0, false
+	}
+	next, held := p.warm.nextHeld(o, r.s.Lineage)
+	told := min(p.warm.told, laterFirst(r.s.Lineage, p.warm.toldEpoch))
+	if !held && told <= o {
+		return 0, false
+	}
+	if r.cfg.AcceptLoss {
+		r.marks.Add(MarkAcceptLoss)
+		if !held {
+			return 0, false
+		}
+		p.Torn, p.TornBytes, p.Extents = false, 0, p.Extents[:0]
+		p.Start, p.HotStart = next, next
+		return next, true
+	}
+	if !held {
+		next = told
+	}
+	r.marks.Add(MarkTierGap)
+	p.refusal = RefusedError{
+		Why:  fmt.Sprintf("records [%d, %d) were committed and are neither on disk nor in the warm tier", o, next),
+		Next: "give the directory its files back; accept_loss gives up these records, and what lies before them if others follow",
+	}
+	p.Refused = &p.refusal
+	return 0, false
 }
 
 // pick returns the file that serves an offset, and how far. A replacement wins within its span,

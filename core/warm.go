@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"fmt"
 
 	"varve/core/segment"
 	"varve/core/warmentry"
@@ -30,11 +31,13 @@ type warmState struct {
 	spans  []warmSpan
 	trim   bool // entries below from may go
 
-	seen    Epoch // greatest epoch of another owner
-	foundID bool  // logID is that of the stream
-	logID   segment.LogID
-	start   Offset            // greatest Start that an entry names
-	lineage []segment.Lineage // of the highest owner that an entry names
+	seen      Epoch // greatest epoch of another owner
+	foundID   bool  // logID is that of the stream
+	logID     segment.LogID
+	start     Offset            // greatest Start that an entry names
+	told      Offset            // Committed, as the newest owner's entries name it
+	toldEpoch Epoch             // of the record before
+	lineage   []segment.Lineage // of the highest owner that an entry names
 
 	behind  Time // Mono since which records wait for the tier; 0: none do
 	stalled bool // they have waited too long
@@ -42,6 +45,8 @@ type warmState struct {
 	fails   int
 	retryAt Time // Mono
 	failure error
+	short   warmShortError // failure, of that kind
+	unsafe  uint32         // what the last look at the server found
 
 	probe  ProbeWarm
 	fence  FenceWarm
@@ -79,11 +84,23 @@ func (w *warmState) reset() {
 
 // Why the warm tier's answer was of no use.
 var (
-	errWarmShort = errors.New("core: fewer replicas of the warm tier confirmed than wait_replicas")
 	errWarmLost  = errors.New("core: the warm tier lost the entry before")
 	errWarmFull  = errors.New("core: the warm tier has no memory left")
 	errWarmTaken = errors.New("core: the warm tier refused an entry")
 )
+
+// warmShortError is too few confirmations.
+type warmShortError struct{ confirmed, wanted int }
+
+func (e *warmShortError) Error() string {
+	return fmt.Sprintf("core: %d replicas of the warm tier confirmed in time, and warm.wait_replicas is %d", e.confirmed, e.wanted)
+}
+
+// shorter returns the error of too few confirmations.
+func (w *warmState) shorter(confirmed, wanted int) error {
+	w.short = warmShortError{confirmed, wanted}
+	return &w.short
+}
 
 func (e *WarmEntry) span() warmSpan {
 	return warmSpan{e.Header.First, e.Header.End, e.Epoch, e.ID.Generation, e.Bytes}
@@ -98,6 +115,18 @@ func (w *warmState) holds(o Offset, epoch Epoch) (end Offset, at int) {
 		}
 	}
 	return end, at
+}
+
+// nextHeld returns the first offset above o that the tier holds under the epoch that owns it.
+func (w *warmState) nextHeld(o Offset, lineage []segment.Lineage) (next Offset, ok bool) {
+	for i := range w.spans {
+		s := &w.spans[i]
+		first := max(s.First, w.from)
+		if epoch, _ := ownerOf(lineage, first); first > o && first < s.End && epoch == s.Epoch && (!ok || first < next) {
+			next, ok = first, true
+		}
+	}
+	return next, ok
 }
 
 // add notes the records of an entry.
@@ -128,7 +157,13 @@ func (w *warmState) forget() {
 func (l *Log) doubtWarm(now Now, err error) {
 	w := &l.warm
 	l.mark(MarkWarmDoubt)
-	w.step, w.failure = warmFence, err
+	w.step = warmFence
+	w.backoff(now, err)
+}
+
+// backoff notes a failure of the tier: the next try waits longer each time.
+func (w *warmState) backoff(now Now, err error) {
+	w.failure = err
 	w.retryAt = now.Mono + retryDelay<<min(w.fails, 6)
 	w.fails++
 }
@@ -267,7 +302,7 @@ func (l *Log) fenceFailed(e *FenceWarm) error {
 	case e.Refusal != WarmTaken || e.Top.ID != (WarmID{Generation: e.Marker.Generation}):
 		return errWarmTaken
 	case e.Confirmed < e.Replicas && !l.cfg.WarmAckOnTimeout:
-		return errWarmShort
+		return w.shorter(e.Confirmed, e.Replicas)
 	}
 	return nil
 }
@@ -327,6 +362,9 @@ func (l *Log) onReadWarm(now Now, e *ReadWarm) {
 	}
 	w.fails, w.failure, w.step = 0, nil, warmGood
 	l.measureWarm()
+	if w.end >= l.written { // what it took and did not confirm it has confirmed since
+		w.behind, w.stalled = 0, false
+	}
 	l.raiseCommitted(now)
 }
 
@@ -380,7 +418,7 @@ func (l *Log) onMirror(now Now, e *Mirror, err error) {
 		return
 	case e.Confirmed < e.Replicas && !l.cfg.WarmAckOnTimeout:
 		l.mark(MarkWarmShort)
-		l.doubtWarm(now, errWarmShort)
+		l.doubtWarm(now, w.shorter(e.Confirmed, e.Replicas))
 		return
 	}
 	h := &e.Entry
@@ -389,7 +427,7 @@ func (l *Log) onMirror(now Now, e *Mirror, err error) {
 	w.sent = h.End
 	if e.Confirmed < e.Replicas {
 		l.mark(MarkWarmWaived)
-		w.failure = errWarmShort
+		w.failure = w.shorter(e.Confirmed, e.Replicas)
 		w.waived = max(w.waived, h.End)
 	} else {
 		w.end, w.confirmed, w.said = w.sent, w.last, w.saying

@@ -9,21 +9,19 @@ import (
 
 // warmNext goes on after the manifest, to the warm tier where there is one.
 func (l *Log) warmNext(now Now) {
-	b := &l.boot
 	if !l.cfg.Warm {
 		l.merged(now)
 		return
 	}
-	w := &l.warm
-	fails := w.fails
-	w.reset()
-	w.fails = fails
-	b.step = bootProbe
+	l.askWarm()
 }
 
-// warmNextEmpty asks the warm tier what an empty directory belongs to.
-func (l *Log) warmNextEmpty() {
-	l.warm.reset()
+// askWarm begins with a look at the warm tier. What kept it from answering is remembered.
+func (l *Log) askWarm() {
+	w := &l.warm
+	fails, failure, retryAt := w.fails, w.failure, w.retryAt
+	w.reset()
+	w.fails, w.failure, w.retryAt = fails, failure, retryAt
 	l.boot.step = bootProbe
 }
 
@@ -65,7 +63,7 @@ func (l *Log) onWarmBoot(now Now, e Effect, err error) {
 		why := l.fenceFailed(e)
 		switch {
 		case why == nil:
-			w.fails = 0
+			w.fails, w.failure = 0, nil
 			w.on, w.said = e.On, w.saying
 			b.step, w.read.From = bootWarm, WarmID{}
 		case errors.Is(why, errWarmTaken):
@@ -94,15 +92,14 @@ func warmEffectName(e Effect) string {
 // warmDown waits for the warm tier, as for the cold one. With nothing of it read yet, what is proven on
 // disk may be served meanwhile, as far as it is known to be committed.
 func (l *Log) warmDown(now Now, err error) {
-	w := &l.warm
-	l.coldDown(now, err)
-	l.boot.retryAt = max(l.boot.retryAt, now.Mono+retryDelay<<min(w.fails, 6))
-	w.fails++
+	l.warm.backoff(now, err)
+	l.tierDown(now, err, l.warm.retryAt)
 }
 
 // onProbe refuses what is not this log's before anything is written.
 func (l *Log) onProbe(now Now, e *ProbeWarm) {
 	b, w := &l.boot, &l.warm
+	w.unsafe = e.Unsafe
 	if b.degraded { // the tier is back: look at everything again, with it
 		b.degraded = false
 		b.restart()
@@ -163,6 +160,9 @@ func (w *warmState) note(e *WarmEntry, nonce uint64) {
 		w.seen = max(w.seen, h.Epoch)
 	}
 	w.start, w.from = max(w.start, h.Start), max(w.from, h.WarmFrom)
+	if h.CommittedEpoch > w.toldEpoch || h.CommittedEpoch == w.toldEpoch && h.Committed > w.told {
+		w.told, w.toldEpoch = h.Committed, h.CommittedEpoch
+	}
 	if owner(h.Lineage) > owner(w.lineage) {
 		w.lineage = append(w.lineage[:0], h.Lineage...)
 	}

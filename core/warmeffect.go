@@ -38,10 +38,9 @@ type WarmRefusal uint8
 
 // Refusals.
 const (
-	WarmTaken   WarmRefusal = iota
-	WarmBehind              // the stream holds a greater id
-	WarmFull                // no memory for it
-	WarmRefused             // anything else
+	WarmTaken  WarmRefusal = iota
+	WarmBehind             // the stream holds a greater id
+	WarmFull               // no memory for it
 )
 
 // ProbeWarm looks at the last entry of the stream, and changes nothing.
@@ -51,7 +50,7 @@ type ProbeWarm struct {
 
 	Top     WarmEntry
 	LastID  WarmID // last that the server gave, also of an entry that is gone
-	Unsafe  bool   // the server may lose what it confirmed, by its configuration
+	Unsafe  uint32 // why the server may lose what it confirmed, in the executor's bits; 0: nothing was found
 	Entries int64
 }
 

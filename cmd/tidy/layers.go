@@ -35,12 +35,13 @@ var layers = []layer{
 	{dir: "tiers/dirbucket", imports: []string{"core/...", "tiers"}},
 	{dir: "tiers/valkey", imports: []string{"core/...", "tiers"}}, // the simulator runs it
 	{dir: "tiers/valkey/client", imports: []string{"core/...", "tiers", "tiers/valkey"}, modules: anyModule},
+	{dir: "tiers/warm", imports: []string{"core/...", "tiers/disk", "tiers/valkey"}}, // the simulator runs it
 	{dir: "tiers/s3", imports: []string{"core/...", "tiers"}, modules: anyModule},
 	{dir: "tiers/s3/s3test", modules: anyModule}, // servers for tests
 	{dir: "tiers/tiertest", imports: []string{"core/...", "tiers", "tiers/disk", "tiers/valkey"}},
 
 	{dir: "", imports: []string{
-		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/disk/osfs", "tiers/dirbucket",
+		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/disk/osfs", "tiers/dirbucket", "tiers/valkey", "tiers/warm",
 	}, modules: systemCalls},
 	{dir: "broker/...", imports: []string{"", "core/...", "tiers", "broker/..."}, modules: anyModule},
 	{dir: "cmd/varve", imports: []string{"", "core/...", "tiers/...", "broker/..."}, modules: anyModule},
@@ -51,7 +52,7 @@ var layers = []layer{
 	{dir: "model/ideal", imports: []string{"core/...", "model"}},
 	{dir: "model", imports: []string{"core/..."}},
 	{dir: "sim/...", imports: []string{
-		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/valkey", "faultfs/...", "model/...", "sim/...",
+		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/valkey", "tiers/warm", "faultfs/...", "model/...", "sim/...",
 	}},
 	{dir: "cmd/varve-sim", imports: []string{"..."}, modules: anyModule},
 	{dir: "fuzz/...", imports: []string{"..."}},

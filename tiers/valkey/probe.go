@@ -65,7 +65,12 @@ type ServerError struct {
 	Text    string
 }
 
-func (e *ServerError) Error() string { return e.Outcome.String() + ": " + e.Text }
+func (e *ServerError) Error() string {
+	if e.Text == "" { // the outcome says all
+		return e.Outcome.String()
+	}
+	return e.Outcome.String() + ": " + e.Text
+}
 
 // lastID finds the last id in a reply to XINFO STREAM, names and values in turn. An absent stream has
 // none, and not every server tells.

@@ -27,7 +27,11 @@ func (s *Store) runMirror(r *core.Result, e *core.Mirror) error {
 		return failed(r, core.StepWrite, err)
 	}
 	found(&e.Predecessor, &m.Predecessor)
-	e.Refusal, e.Confirmed, e.Bytes = refusal(&m.Entries[0].XADD), m.Confirmed, int64(len(s.value))
+	e.Confirmed, e.Bytes = m.Confirmed, int64(len(s.value))
+	var err error
+	if e.Refusal, err = s.refusal("mirror", &m.Entries[0].XADD); err != nil {
+		return failed(r, core.StepWrite, err)
+	}
 	return nil
 }
 

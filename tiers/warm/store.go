@@ -95,7 +95,7 @@ func (s *Store) runProbe(r *core.Result, e *core.ProbeWarm) error {
 		return failed(r, core.StepRead, err)
 	}
 	found(&e.Top, &p.Top)
-	e.LastID, e.Entries, e.Unsafe = core.WarmID(p.LastID), p.Entries, p.Findings != 0
+	e.LastID, e.Entries, e.Unsafe = core.WarmID(p.LastID), p.Entries, uint32(p.Findings)
 	return nil
 }
 
@@ -109,7 +109,10 @@ func (s *Store) runFence(r *core.Result, e *core.FenceWarm) (err error) {
 		return failed(r, core.StepWrite, err)
 	}
 	found(&e.Top, &f.Top)
-	e.Refusal, e.Confirmed, e.On = refusal(&f.XADD), f.Confirmed, core.WarmConn(f.On)
+	e.Confirmed, e.On = f.Confirmed, core.WarmConn(f.On)
+	if e.Refusal, err = s.refusal("fence", &f.XADD); err != nil {
+		return failed(r, core.StepWrite, err)
+	}
 	return nil
 }
 
@@ -149,7 +152,7 @@ func (s *Store) runTrim(r *core.Result, e *core.TrimWarm) error {
 		return failed(r, core.StepWrite, err)
 	}
 	if t.XTRIM.Outcome != valkey.Done {
-		return failed(r, core.StepWrite, &valkey.ServerError{Outcome: t.XTRIM.Outcome, Text: t.XTRIM.Text})
+		return failed(r, core.StepWrite, s.refused("trim", &t.XTRIM))
 	}
 	return nil
 }
@@ -196,15 +199,19 @@ func batchesEpoch(e *valkey.Stored) (epoch core.Epoch) {
 	}
 }
 
-// refusal says what the server made of an entry.
-func refusal(r *valkey.Refusal) core.WarmRefusal {
+// refusal says what the server made of an entry. What the core has no word for is an error.
+func (s *Store) refusal(op string, r *valkey.Refusal) (core.WarmRefusal, error) {
 	switch r.Outcome {
 	case valkey.Done:
-		return core.WarmTaken
+		return core.WarmTaken, nil
 	case valkey.Smaller:
-		return core.WarmBehind
+		return core.WarmBehind, nil
 	case valkey.Full:
-		return core.WarmFull
+		return core.WarmFull, nil
 	}
-	return core.WarmRefused
+	return core.WarmTaken, s.refused(op, r)
+}
+
+func (s *Store) refused(op string, r *valkey.Refusal) error {
+	return &valkey.OpError{Op: op, Key: s.stream.Key(), Err: &valkey.ServerError{Outcome: r.Outcome, Text: r.Text}}
 }

@@ -1,0 +1,128 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"varve/tiers/tiertest"
+	"varve/tiers/valkey/client"
+)
+
+// warmOptions are those of a log that a server mirrors.
+func warmOptions(t *testing.T, server *tiertest.Process) Options {
+	t.Helper()
+	d, err := client.New(client.Options{Addresses: []string{server.Addr}, ConnectTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{
+		Warm:         WarmOptions{Dialer: d, Name: "orders-0", Wait: 10 * time.Second, Segments: 100},
+		SegmentBytes: 16 << 10, MinFreeBytes: -1, Create: true,
+	}
+}
+
+func warmLog(t *testing.T, dir string, o Options) *Log {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	l, err := Open(ctx, dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestWarmTier: what is acked is with a replica, and comes back from there when the disk is gone.
+func TestWarmTier(t *testing.T) {
+	primary, replica := tiertest.StartPair(t)
+	dir, log := filepath.Join(t.TempDir(), "log"), &lines{}
+	o := warmOptions(t, primary)
+	o.Logger = slog.New(slog.NewTextHandler(log, nil))
+	l := warmLog(t, dir, o)
+	for i := range int64(20) {
+		appendValues(t, l, i, i+1)
+		if got := replica.Do("XREVRANGE", "varve:{orders-0}", "+", "-", "COUNT", "1"); !strings.Contains(got, string(value(i))) {
+			t.Fatalf("record %d is acked, and the newest entry of the replica is %q", i, got)
+		}
+	}
+	appendValues(t, l, 20, 500)
+	readAll(t, l, 0, 500)
+	if s := l.Stats(); s.WarmEnd != 500 || s.WarmError != nil || s.WarmUnsafe != 0 || s.WarmLagBytes != 0 || s.WarmStalled {
+		t.Fatalf("%+v", s)
+	}
+	closeLog(t, l)
+	if strings.Contains(log.String(), "level=WARN") {
+		t.Fatal(log)
+	}
+
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	o.Create = false
+	l = warmLog(t, dir, o)
+	readAll(t, l, 0, 500)
+	appendValues(t, l, 500, 600)
+	closeLog(t, l)
+	l = warmLog(t, dir, o)
+	readAll(t, l, 0, 600)
+	closeLog(t, l)
+}
+
+// TestWarmTierIsTrimmed: without a cold tier it holds the end of the log. What it was trimmed of and the
+// disk has lost is not given up without being asked for.
+func TestWarmTierIsTrimmed(t *testing.T) {
+	primary, _ := tiertest.StartPair(t)
+	dir := filepath.Join(t.TempDir(), "log")
+	o := warmOptions(t, primary)
+	o.Warm.Segments = 2
+	l := warmLog(t, dir, o)
+	appendValues(t, l, 0, 1000)
+	eventually(t, "it is trimmed", func() bool { return l.Stats().WarmFrom > 500 })
+	from := l.Stats().WarmFrom
+	closeLog(t, l)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), dir, o); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("records [0, %d) were committed and are neither", from)) {
+		t.Fatal(err)
+	}
+	o.AcceptLoss = true
+	l = warmLog(t, dir, o)
+	if l.Start() != from {
+		t.Fatalf("%+v", l.Stats())
+	}
+	readAll(t, l, from, 1000)
+	appendValues(t, l, 1000, 1010)
+	closeLog(t, l)
+}
+
+// TestWarmTierIsDown: an open without it serves what was committed, and takes appends once it answers.
+func TestWarmTierIsDown(t *testing.T) {
+	primary, _ := tiertest.StartPair(t)
+	dir := filepath.Join(t.TempDir(), "log")
+	o := warmOptions(t, primary)
+	l := warmLog(t, dir, o)
+	appendValues(t, l, 0, 100)
+	closeLog(t, l)
+	primary.Kill()
+	l = warmLog(t, dir, o)
+	if s := l.Stats(); s.Phase != "recovering" || s.WarmError == nil || s.Committed != 100 {
+		t.Fatalf("%+v", s)
+	}
+	if _, err := l.Append(t.Context(), Record{}); !errors.Is(err, ErrTierDown) {
+		t.Fatal(err)
+	}
+	readAll(t, l, 0, 100)
+	primary.Start()
+	eventually(t, "the open ends", func() bool { return l.Stats().Phase == "ready" })
+	appendValues(t, l, 100, 110)
+	readAll(t, l, 0, 110)
+	closeLog(t, l)
+}
