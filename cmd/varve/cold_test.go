@@ -254,11 +254,15 @@ func TestBucketThatIsNotMounted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := varveRun(t, "1\n", with("append")...)
+		before := content(t, root)
+		r := varveRun(t, "1\n", with("append", "--create")...)
 		if r.code != exitFailed {
 			t.Fatal(r)
 		}
-		contains(t, r.err, "warning: the cold tier does not answer", "the bucket is not there", "mount", "appends wait for it")
+		contains(t, r.err, "warning: the cold tier does not answer: --create makes no new bucket", "the bucket is not there", "mount", "appends wait for it")
+		if entries, err := os.ReadDir(root + "/bucket"); err == nil && len(entries) > 0 || content(t, root) != before {
+			t.Error("something was made in place of the bucket")
+		}
 		r = varveRun(t, "", with("read", "--from", "100")...)
 		if n := strings.Count(r.out, "\n"); n != 10 || r.code != exitOK {
 			t.Errorf("%d records, %+v", n, r)
@@ -282,6 +286,30 @@ func TestBucketThatIsNotMounted(t *testing.T) {
 	if n := strings.Count(mustRun(t, "", with("read")...), "\n"); n != 111 {
 		t.Errorf("%d records", n)
 	}
+}
+
+// TestBucketAndLogApart: one directory cannot be both, nor lie in the other, and finding that out leaves
+// nothing.
+func TestBucketAndLogApart(t *testing.T) {
+	root := t.TempDir()
+	if err := errors.Join(os.Mkdir(root+"/empty", 0o755), os.Symlink(root+"/empty", root+"/link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range [][2]string{
+		{"orders", "orders"},
+		{"orders", "orders/bucket"},
+		{"bucket/orders", "bucket"},
+		{"bucket/../orders", "orders"},
+		{"empty", "empty"},
+		{"link", "empty"},
+		{"link/orders", "empty"},
+		{"empty", "link/bucket"},
+	} {
+		args := []string{"log", "append", "--dir", root + "/" + x[0], "--cold-url", "file://" + root + "/" + x[1], "--min-free-bytes", "0", "--create"}
+		fails(t, root, exitFailed, args, "cold.url", "share a directory", "one of its own")
+	}
+	mustRun(t, "x\n", "log", "append", "--dir", root+"/orders", "--cold-url", "file://"+root+"/orders.bucket", "--min-free-bytes", "0", "--create")
+	fails(t, root, exitFailed, []string{"log", "read", "--dir", root + "/orders", "--cold-url", "file://" + root}, "share a directory")
 }
 
 // TestBucketOfAnotherLog: two logs cannot share a place in the bucket.

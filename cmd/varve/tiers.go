@@ -15,6 +15,7 @@ import (
 
 	"varve"
 	"varve/core/manifest"
+	"varve/core/segment"
 	"varve/tiers"
 	"varve/tiers/dirbucket"
 	"varve/tiers/s3"
@@ -61,6 +62,9 @@ func (s *tierSettings) openCold(ctx context.Context, dir string, use access) (*c
 		return &coldTier{close: func() {}}, nil
 	}
 	prefix, err := s.logPrefix(dir)
+	if err == nil {
+		err = s.apart(dir, use)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +81,43 @@ func (s *tierSettings) openCold(ctx context.Context, dir string, use access) (*c
 	t.prefix = prefix
 	t.place = strings.TrimSuffix(s.ColdURL, "/") + "/" + strings.TrimSuffix(prefix, "/")
 	return t, nil
+}
+
+// apart refuses a bucket in the directory of the log, or around it: they would take each other's files for
+// their own. The file system of a bucket that is made has to answer; any other may hang, and is not asked.
+func (s *tierSettings) apart(dir string, use access) error {
+	u, err := url.Parse(s.ColdURL)
+	if err != nil || u.Scheme != "file" || dir == "" {
+		return err // Validate has parsed it
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	bucket := filepath.Clean(u.Path)
+	if use == makes {
+		dir, bucket = resolved(dir), resolved(bucket)
+	}
+	if within(dir, bucket) || within(bucket, dir) {
+		return fmt.Errorf("cold.url: the bucket %s and the log %s share a directory: give the bucket one of its own", bucket, dir)
+	}
+	return nil
+}
+
+// within reports whether a path is another one, or lies below it.
+func within(path, above string) bool {
+	rel, err := filepath.Rel(above, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// resolved returns a path without the links in what is there of it.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if up := filepath.Dir(path); up != path {
+		return filepath.Join(resolved(up), filepath.Base(path))
+	}
+	return path
 }
 
 // openBucket makes the bucket ready.
@@ -198,13 +239,16 @@ var tierWait = 30 * time.Second
 // openLog opens the log in a directory with the tiers of its configuration. The caller calls done
 // after it has closed the log.
 func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *varve.Log, done func(), err error) {
-	use := writes
-	if s.Create {
+	use, known := writes, s.Create && manifestSeen(dir)
+	if s.Create && !known {
 		use = makes
 	}
 	t, err := s.openCold(ctx, dir, use)
 	if err != nil {
 		return nil, nil, err
+	}
+	if known && errors.Is(t.down, dirbucket.ErrAbsent) {
+		t.down = fmt.Errorf("--create makes no new bucket for a log that has records in one: %w", t.down)
 	}
 	o := s.options()
 	o.Cold, o.ColdPrefix, o.Logger = t.bucket, t.prefix, slog.New(warner{out})
@@ -251,6 +295,18 @@ func (t *coldTier) open(ctx context.Context, out *streams, dir string, o varve.O
 func holdsLog(dir string) bool {
 	for _, name := range superNames {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// manifestSeen reports whether a log in a directory knows of a manifest. Its records may be in the bucket
+// alone: where that is missing, an empty one must not take its place.
+func manifestSeen(dir string) bool {
+	for _, name := range superNames {
+		var s segment.Superblock
+		if b, err := readAtMost(dir, name, segment.SuperBytesMax+1); err == nil && segment.ReadSuper(b, &s) == nil && s.ManifestSequence > 0 {
 			return true
 		}
 	}
