@@ -15,6 +15,7 @@ import (
 	"varve/tiers/cold"
 	"varve/tiers/disk"
 	"varve/tiers/disk/osfs"
+	"varve/tiers/warm"
 )
 
 // Inspection is what a look at a directory found: what recovery would keep, without recovering. It
@@ -36,9 +37,15 @@ type Inspection struct {
 	// ColdDown is why the cold tier, though configured, could not be asked, nil if it was. Then only
 	// what is on disk was found; an offset that is not is a *TierError.
 	ColdDown error
+	// WarmDown is the same of the warm tier. It is not asked while the cold tier does not answer.
+	WarmDown error
 
 	Exported int64         // records below it are in the cold tier, or below Start
 	Cold     []core.Extent // what the cold tier holds, in order, on disk as well or not
+
+	WarmFrom, WarmEnd int64         // the warm tier holds [WarmFrom, WarmEnd)
+	WarmBytes         int64         // in entries of so many bytes
+	WarmAlone         []core.Extent // what it alone holds: the next open copies it to the disk; until then reading it is a *TierError
 
 	store   *disk.Store
 	cold    *cold.Store // nil: there is no cold tier
@@ -62,6 +69,7 @@ type InspectOptions struct {
 
 	Cold       tiers.Bucket // as in Options; nothing is written to it
 	ColdPrefix string
+	Warm       WarmOptions // Dialer and Name, as in Options; nothing is written to it
 
 	repair bool // plan as a repair does
 }
@@ -127,6 +135,7 @@ func inspectTwice(ctx context.Context, fsys disk.FS, running bool, o InspectOpti
 func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptions) (*Inspection, error) {
 	opt := Options{
 		VerifyAllOnOpen: o.Deep, RepairChecksumTail: o.ChecksumTail, AllowDamaged: true, Cold: o.Cold, ColdPrefix: o.ColdPrefix,
+		Warm: o.Warm,
 	}
 	cfg := opt.config()
 	if err := opt.validate(&cfg); err != nil {
@@ -148,6 +157,15 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 		x.cold = cold.NewStore(o.Cold, o.ColdPrefix, x.store, cold.DefaultOptions())
 		x.store.SetObjects(x.cold)
 	}
+	var asked *warm.Store
+	if o.Warm.Dialer != nil {
+		var links *links
+		if asked, links, err = o.Warm.open(x.store, &cfg); err != nil {
+			return nil, err
+		}
+		stop := context.AfterFunc(ctx, links.cut)
+		defer func() { stop(); _ = asked.Close() }()
+	}
 	for l.Phase() == core.Opening {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -157,7 +175,11 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 			continue
 		}
 		if e := l.Next(now(), core.Catalogue); e != nil {
-			l.Complete(now(), e, x.ask(ctx, e))
+			l.Complete(now(), e, ask(ctx, e, x.cold.Run))
+			continue
+		}
+		if e := l.Next(now(), core.Warm); e != nil {
+			l.Complete(now(), e, ask(ctx, e, asked.Run))
 			continue
 		}
 		at, waits := l.Deadline()
@@ -174,12 +196,13 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 	if l.Phase() != core.Planned {
 		return nil, l.Err()
 	}
-	x.Plan, x.View, x.Super, x.ColdDown = l.Plan(), new(core.View), *l.Found(), l.Err()
+	x.Plan, x.View, x.Super = l.Plan(), new(core.View), *l.Found()
 	if x.Plan.New {
 		return nil, &RefusedError{Why: "it holds no log", Next: "name the directory of a log"}
 	}
 	l.FillView(x.View)
 	x.Exported, x.Cold = l.Exported(), l.ColdExtents(nil)
+	x.foundWarm(l)
 	x.Start, x.Proven, x.End = l.Start(), l.Frontier(), l.End()
 	if running {
 		x.End = max(x.Proven, x.Start)
@@ -187,16 +210,30 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 	return x, nil
 }
 
-// ask runs an effect of the cold tier, and asks a bucket that does not answer once more.
-func (x *Inspection) ask(ctx context.Context, e core.Effect) error {
-	err := x.cold.Run(e)
+// foundWarm takes over what was found of the warm tier, and which tier did not answer.
+func (x *Inspection) foundWarm(l *core.Log) {
+	s := l.Stats()
+	if x.WarmDown = s.WarmError; s.WarmError == nil {
+		x.ColdDown = l.Err()
+	}
+	x.WarmFrom, x.WarmEnd, x.WarmBytes = s.WarmFrom, s.WarmEnd, s.WarmBytes
+	for i := range x.View.Extents {
+		if e := &x.View.Extents[i]; e.Tier == core.TierWarm {
+			x.WarmAlone = append(x.WarmAlone, *e)
+		}
+	}
+}
+
+// ask runs an effect of another tier than the disk, and asks one that does not answer once more.
+func ask(ctx context.Context, e core.Effect, run func(core.Effect) error) error {
+	err := run(e)
 	if err == nil {
 		return nil
 	}
 	select {
 	case <-time.After(askPause):
 		*e.Result() = core.Result{FreeBytes: -1}
-		return x.cold.Run(e)
+		return run(e)
 	case <-ctx.Done():
 		return err
 	}
@@ -252,6 +289,9 @@ func (x *Inspection) fetch(f *core.Fetch, h *disk.Handle) error {
 func (x *Inspection) lookAgain() {
 	o := x.options
 	o.Deep = false // what is read is verified anyway
+	if x.Running { // what the warm tier holds is on its disk
+		o.Warm = WarmOptions{}
+	}
 	for try := 1; ; try++ {
 		y, err := inspectOnce(context.Background(), x.fsys, x.Running, o)
 		if err == nil {

@@ -36,20 +36,23 @@ func (p *RepairPlan) Slots() []string {
 }
 
 // PlanRepair finds out what Repair would do, verifying every batch, and writes nothing. Of the
-// options only RepairChecksumTail and those of the cold tier count. A directory that a writer has open is ErrInUse; one that a
+// options only RepairChecksumTail and those of the tiers count. A directory that a writer has open is ErrInUse; one that a
 // repair cannot make sense of is an error as Open's.
 func PlanRepair(ctx context.Context, dir string, o Options) (*RepairPlan, error) {
 	if writerRunning(dir) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrInUse)
 	}
 	x, err := InspectFS(ctx, osfs.New(dir), dir, false, InspectOptions{
-		Deep: true, repair: true, Cold: o.Cold, ColdPrefix: o.ColdPrefix,
+		Deep: true, repair: true, Cold: o.Cold, ColdPrefix: o.ColdPrefix, Warm: o.Warm,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if x.ColdDown != nil {
 		return nil, fmt.Errorf("%s: the cold tier may hold what a repair would give up: %w", dir, x.ColdDown)
+	}
+	if x.WarmDown != nil {
+		return nil, fmt.Errorf("%s: the warm tier may hold what a repair would give up: %w", dir, x.WarmDown)
 	}
 	p := &RepairPlan{Inspection: x, Refused: x.Refused}
 	if o.RepairChecksumTail && errors.As(p.Refused, &p.Tail) {

@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -21,8 +22,8 @@ type TierSpan struct {
 	Label    string // of the row
 	Start    int64
 	End      int64
-	Bytes    int64 // of the files or objects
-	Segments int
+	Bytes    int64 // of the files, objects or entries
+	Segments int   // none in the warm tier
 	Down     error // why the tier does not answer, nil if it does; then nothing is known of it
 }
 
@@ -37,6 +38,9 @@ func (l *Log) TierMap(name, bucket string) TierMap {
 	if l.cold != nil {
 		m.addCold(bucket, l.core.ColdExtents(nil), l.core.Start(), l.core.Stats().ColdError)
 	}
+	if s := l.core.Stats(); l.warm != nil {
+		m.addWarm(s.WarmFrom, s.WarmEnd, s.WarmBytes, s.WarmError)
+	}
 	m.addHot(v, m.Committed)
 	return m
 }
@@ -46,6 +50,9 @@ func (x *Inspection) TierMap(name, bucket string) TierMap {
 	m := TierMap{Name: name, Committed: x.End}
 	if x.cold != nil {
 		m.addCold(bucket, x.Cold, x.Start, x.ColdDown)
+	}
+	if x.options.Warm.Dialer != nil {
+		m.addWarm(x.WarmFrom, x.WarmEnd, x.WarmBytes, cmp.Or(x.WarmDown, x.ColdDown))
 	}
 	m.addHot(x.View, x.End)
 	return m
@@ -62,6 +69,11 @@ func (m *TierMap) addCold(label string, xs []core.Extent, start int64, down erro
 	m.Tiers = append(m.Tiers, t)
 }
 
+// addWarm adds the row of the warm tier.
+func (m *TierMap) addWarm(from, end, bytes int64, down error) {
+	m.Tiers = append(m.Tiers, TierSpan{Tier: core.TierWarm, Label: "Valkey", Start: from, End: max(from, end), Bytes: bytes, Down: down})
+}
+
 // addHot adds the row of the local disk.
 func (m *TierMap) addHot(v *core.View, end int64) {
 	t := TierSpan{Tier: core.TierHot, Label: "WAL", Start: end, End: end}
@@ -70,7 +82,7 @@ func (m *TierMap) addHot(v *core.View, end int64) {
 		if x.Tier != core.TierHot || x.First >= end {
 			continue
 		}
-		t.Start = min(t.Start, max(x.First, v.Start))
+		t.Start, t.End = min(t.Start, max(x.First, v.Start)), min(x.End, end)
 		t.Bytes += x.Bytes
 		t.Segments++
 	}

@@ -62,9 +62,13 @@ func TestWarmTier(t *testing.T) {
 		t.Fatal(log)
 	}
 
+	looked(t, dir, o, "x   Valkey  [0 ───────────────────────────────────── 500)\n"+
+		"    WAL     [0 ───────────────────────────────────── 500)   committed 500\n", 0)
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
+	looked(t, dir, o, "x   Valkey  [0 ───────────────────────────────────── 500)\n"+
+		"    WAL     nothing                                         committed 500\n", 500)
 	o.Create = false
 	l = warmLog(t, dir, o)
 	readAll(t, l, 0, 500)
@@ -73,6 +77,34 @@ func TestWarmTier(t *testing.T) {
 	l = warmLog(t, dir, o)
 	readAll(t, l, 0, 600)
 	closeLog(t, l)
+}
+
+// looked looks at a log without opening it. What the warm tier alone holds is shown, and not read.
+func looked(t *testing.T, dir string, o Options, tiers string, alone int64) {
+	t.Helper()
+	x, err := Inspect(t.Context(), dir, InspectOptions{Warm: o.Warm})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := x.TierMap("x", "S3"); m.String() != tiers {
+		t.Fatalf("%s\nwant\n%s", m.String(), tiers)
+	}
+	n := int64(0)
+	for i := range x.WarmAlone {
+		n += x.WarmAlone[i].End - x.WarmAlone[i].First
+	}
+	if n != alone {
+		t.Fatalf("%d records in the warm tier alone, want %d: %+v", n, alone, x.WarmAlone)
+	}
+	read := int64(0)
+	for _, err = range x.Records(t.Context(), Position{}) {
+		if err == nil {
+			read++
+		}
+	}
+	if tier := (*TierError)(nil); read != 500-alone || errors.As(err, &tier) != (alone > 0) || tier != nil && tier.Offset != 500-alone {
+		t.Fatalf("read %d: %v", read, err)
+	}
 }
 
 // TestWarmTierIsTrimmed: without a cold tier it holds the end of the log. What it was trimmed of and the
@@ -112,6 +144,13 @@ func TestWarmTierIsDown(t *testing.T) {
 	appendValues(t, l, 0, 100)
 	closeLog(t, l)
 	primary.Kill()
+	x, err := Inspect(t.Context(), dir, InspectOptions{Warm: o.Warm})
+	if err != nil || x.WarmDown == nil || x.ColdDown != nil || x.End != 100 {
+		t.Fatalf("%+v, %v", x, err)
+	}
+	if _, err := Inspect(t.Context(), dir+"-absent", InspectOptions{Warm: o.Warm}); err == nil || !strings.Contains(err.Error(), "connect to "+primary.Addr) {
+		t.Fatal(err)
+	}
 	l = warmLog(t, dir, o)
 	if s := l.Stats(); s.Phase != "recovering" || s.WarmError == nil || s.Committed != 100 {
 		t.Fatalf("%+v", s)

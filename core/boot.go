@@ -423,6 +423,9 @@ func (l *Log) planned(now Now) {
 		l.adoptPlan(p.End)
 		l.raiseExported()
 		l.frontier = max(p.Evidence, min(l.cold.exported, p.End))
+		if p.warm != nil {
+			l.measureWarm()
+		}
 		l.phase = Planned
 		return
 	}

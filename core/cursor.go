@@ -131,6 +131,9 @@ func (c *Cursor) Next(v *View, committed Offset, bytes int) (*Fetch, error) {
 	if x.Damage != segment.BreakNone {
 		return nil, damagedExtent(x, c.pos.Offset)
 	}
+	if x.Tier == TierWarm {
+		return nil, &TierError{Tier: TierWarm, Offset: c.pos.Offset}
+	}
 	if c.broken {
 		c.broken, c.level = false, byPlace
 		if x.same(&c.fetch.Extent) {

@@ -100,13 +100,17 @@ func (e *TrimmedError) Error() string {
 	return fmt.Sprintf("core: offset %d was trimmed; the log starts at %d", e.Requested, e.Start)
 }
 
-// TierError says that an offset is in a tier that does not answer. Nothing is lost: try again.
+// TierError says that an offset is in a tier that does not answer. Nothing is lost: try again. In the
+// warm tier alone records are not read; an open copies them to the disk first.
 type TierError struct {
 	Tier   Tier
 	Offset Offset
 }
 
 func (e *TierError) Error() string {
+	if e.Tier == TierWarm {
+		return fmt.Sprintf("core: offset %d is in the warm tier alone; the next open for appends copies it to the disk", e.Offset)
+	}
 	return fmt.Sprintf("core: offset %d is in the %s tier, which does not answer", e.Offset, e.Tier)
 }
 

@@ -93,6 +93,7 @@ type Stats struct {
 	// Of the warm tier; zero without one.
 	WarmFrom, WarmEnd Offset // [WarmFrom, WarmEnd) is in it, confirmed
 	WarmWaived        Offset // what lies between WarmEnd and this was acked without it, because the policy says so
+	WarmBytes         int64  // of the entries that hold that
 	WarmLagBytes      int64  // of what is written and not confirmed there
 	WarmStalled       bool   // what is written has waited too long: appends are refused, or do without it
 	WarmError         error  // why its last answer was of no use, nil after one that was

@@ -122,7 +122,11 @@ func (l *Log) onProbe(now Now, e *ProbeWarm) {
 	w.top = max(e.LastID.Generation, e.Top.ID.Generation)
 	if b.absent && b.plan.cold == nil && !w.foundID && !l.cfg.Create && !b.manifest {
 		l.mark(MarkColdAbsent)
-		l.refuseOpen("", "neither the directory nor the warm tier holds a log", "check warm.endpoints and the directory; to begin a new log: --create")
+		next := "check warm.endpoints, warm.name and the directory; to begin a new log: --create"
+		if l.cfg.ReadOnly {
+			next = "name the directory of a log, or what it is called in the warm tier"
+		}
+		l.refuseOpen("", "neither the directory nor the warm tier holds a log", next)
 		return
 	}
 	if l.cfg.ReadOnly {

@@ -5,6 +5,9 @@ func (l *Log) warmStats(s *Stats) {
 	w := &l.warm
 	s.WarmFrom, s.WarmEnd, s.WarmWaived = w.from, w.end, w.waived
 	s.WarmStalled, s.WarmError, s.WarmUnsafe = w.stalled, kept(w.failure), w.unsafe
+	for i := range w.spans {
+		s.WarmBytes += w.spans[i].Bytes
+	}
 	if w.end < l.written {
 		s.WarmLagBytes = l.bytesFrom(w.end)
 	}
