@@ -25,11 +25,11 @@ type Inspection struct {
 	Plan *core.Plan
 	View *core.View
 
-	Start   int64 // first offset that can be read
-	Proven  int64 // records below it are proven to be on the device
-	End     int64 // records below it can be read now
-	Running bool  // a writer has the directory open
-	Super   core.FoundSuper
+	Start   int64           // first offset that can be read
+	Proven  int64           // records below it are proven to be on the device
+	End     int64           // records below it can be read now
+	Running bool            // a writer has the directory open
+	Super   core.FoundSuper // Spare is false where the log has none: without a free byte its next open waits for room
 
 	// Refused is why Open would refuse the directory as it is, nil if it would not. What is before
 	// the damage can be read all the same.

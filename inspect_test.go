@@ -2,7 +2,9 @@ package varve_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,49 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// TestSpareThatIsMissing: a look says so, also beside the writer; so does the writer if it cannot be made.
+func TestSpareThatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	spared := func() bool {
+		x, err := varve.Inspect(t.Context(), dir, varve.InspectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.Super.Spare
+	}
+	l := open(t, dir, varve.Options{})
+	mustAppend(t, l, 0)
+	if !spared() || l.Stats().NoSpare {
+		t.Error("a new log has no spare")
+	}
+	if err := os.Remove(dir + "/spare"); err != nil {
+		t.Fatal(err)
+	}
+	if spared() {
+		t.Error("the spare is gone, and nobody says so")
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir+"/spare", 0o755); err != nil { // which is in its place
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	l = open(t, dir, varve.Options{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	if !l.Stats().NoSpare || !strings.Contains(said.String(), "spare of the superblock could not be made") || spared() {
+		t.Errorf("no spare can be made, and nobody says so: %s", &said)
+	}
+	if err := errors.Join(l.Close(t.Context()), os.Remove(dir+"/spare"), os.WriteFile(dir+"/spare", nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if spared() {
+		t.Error("an empty one is taken for whole")
+	}
+	if l = open(t, dir, varve.Options{}); l.Stats().NoSpare || !spared() {
+		t.Error("an open makes none")
+	}
+}
 
 // Files that a writer takes away after the look are trimmed, not damaged; one that nobody trimmed is.
 func TestInspectionOutlivesATrim(t *testing.T) {

@@ -233,6 +233,9 @@ func (l *Log) report() {
 	if len(unknown) > 0 {
 		l.logger.Warn("varve: files that are not the log's are left alone", "dir", l.name, "files", unknown)
 	}
+	if s.NoSpare {
+		l.logger.Warn("varve: the spare of the superblock could not be made: without a free byte the next open has to wait for room", "dir", l.name)
+	}
 	l.logger.Info("varve: log is open", "dir", l.name, "start", s.Start, "committed", s.Committed, "epoch", s.Epoch,
 		"recovery", s.Recovery, "torn_bytes", s.TornBytes, "rescued_bytes", s.RescuedBytes)
 }

@@ -46,6 +46,7 @@ type FoundSuper struct {
 	Winner   int // slot; -1: none valid
 	Newer    bool
 	Problems [2]error // why a present slot is not valid
+	Spare    bool     // there is a spare as long as the slots
 }
 
 type bootStep uint8
@@ -306,6 +307,7 @@ func (l *Log) onLoadSuper(now Now, e *LoadSuper) {
 			return
 		}
 		l.super.bytes[i] = len(e.Slots[i])
+		f.Spare = b.list.Spare >= int64(max(l.super.bytes[0], l.super.bytes[1]))
 		if f.Valid[i] && (f.Winner < 0 || b.supers[i].Sequence > b.supers[f.Winner].Sequence) {
 			f.Winner = i
 		}

@@ -119,6 +119,7 @@ type List struct {
 	Tmp     []string    // unfinished *.tmp, ours to remove
 	Orphans []string    // sidecar indexes without their segment, ours to remove
 	Unknown []string    // names that are not ours: warned about, never touched
+	Spare   int64       // bytes of the spare that SaveSuper keeps; -1: there is none
 }
 
 // LoadSuper reads both superblock slots. Discovery, part 2.
@@ -136,6 +137,7 @@ type SaveSuper struct {
 	Fresh  bool
 	NewLog bool
 	Bytes  []byte
+	Spare  bool // of a fresh one: there is a spare as long as the slot
 }
 
 // Scan verifies one segment file. Discovery, part 3.

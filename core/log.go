@@ -80,6 +80,7 @@ type Stats struct {
 	TornBytes                                          int64
 	Corruptions                                        uint64
 	RecoveredAt                                        Time // Mono time at which the log became ready, since Open
+	NoSpare                                            bool // the superblock has no spare: without a free byte an open has to wait for room
 	SealedSegments                                     int
 	SegmentBytes                                       int64 // of all files that are served
 

@@ -77,6 +77,9 @@ func (l *Log) saved(e *SaveSuper) {
 	s.next = 1 - e.Slot
 	s.retryAt = 0
 	l.stats.SuperSaves++
+	if e.Fresh {
+		l.stats.NoSpare = !e.Spare
+	}
 }
 
 // snapshot brings the superblock's watermarks up to date.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -99,6 +100,24 @@ func TestRetentionOfShortRuns(t *testing.T) {
 	}
 	if out := mustRun(t, "", "log", "read", "--dir", dir); len(out) < 4500 || len(out) > 9000 {
 		t.Fatalf("%d bytes are left", len(out))
+	}
+}
+
+// A log without its spare is told so; nothing is wrong with its records.
+func TestCheckSaysThatTheSpareIsMissing(t *testing.T) {
+	dir := t.TempDir() + "/log"
+	mustRun(t, "x\n", appendArgs(dir)...)
+	if out := mustRun(t, "", "log", "check", "--dir", dir); strings.Contains(out, "spare") {
+		t.Fatal(out)
+	}
+	if err := os.Remove(dir + "/spare"); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, mustRun(t, "", "log", "check", "--dir", dir), "spare     missing: the next open makes it, if there is room", "verdict   clean")
+	contains(t, mustRun(t, "", "log", "check", "--dir", dir, "--json"), `"spare_missing": true`)
+	mustRun(t, "", appendArgs(dir)...)
+	if out := mustRun(t, "", "log", "check", "--dir", dir); strings.Contains(out, "spare") {
+		t.Fatal(out)
 	}
 }
 

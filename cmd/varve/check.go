@@ -164,6 +164,7 @@ type checkReport struct {
 	Damage   []checkDamage  `json:"damage,omitempty"`
 	Lost     []checkLost    `json:"lost,omitempty"` // given up by a repair
 	Unknown  []string       `json:"unknown_files,omitempty"`
+	NoSpare  bool           `json:"spare_missing,omitempty"`
 	Lineage  []checkLineage `json:"lineage"`
 	Cold     *checkCold     `json:"cold,omitempty"`
 	Deep     *deepReport    `json:"verified,omitempty"`
@@ -242,6 +243,7 @@ func report(dir string, x *varve.Inspection) *checkReport {
 		Dir: dir, LogID: hex.EncodeToString(x.View.LogID[:]), Epoch: p.Epoch, Running: x.Running, Start: x.Start,
 		HotStart: x.View.HotStart, Proven: x.Proven, End: p.End, Unknown: p.Unknown, Verdict: "clean", Files: []checkFile{},
 	}
+	r.NoSpare = x.Super.Winner >= 0 && !x.Super.Spare // without a superblock there is more to say than that
 	for i := range p.Files {
 		r.Files = append(r.Files, reportFile(&p.Files[i]))
 	}
@@ -363,6 +365,9 @@ func (r *checkReport) print(w *bufio.Writer) {
 	}
 	for _, u := range r.Unknown {
 		fmt.Fprintf(w, "unknown   %s is none of the log's files and is left alone\n", u)
+	}
+	if r.NoSpare {
+		fmt.Fprintln(w, "spare     missing: the next open makes it, if there is room; without a free byte that open waits for some, and trims nothing")
 	}
 	if c := r.Cold; c != nil {
 		c.print(w)

@@ -12,7 +12,7 @@ import (
 // list sorts what it finds, so that nothing depends on the order of a directory.
 func (s *Store) list(r *core.Result, e *core.List) error {
 	e.Missing, e.Super = false, [2]bool{}
-	s.hot.spare = noSpare
+	s.hot.spare, e.Spare = noSpare, noSpare
 	e.Files, e.Tmp = e.Files[:0], e.Tmp[:0]
 	e.Orphans, e.Unknown = e.Orphans[:0], e.Unknown[:0]
 	s.free(r)
@@ -61,7 +61,7 @@ func (s *Store) sortIn(e *core.List, x *Entry) {
 		e.Super[1] = true
 	case x.Name == lockName:
 	case x.Name == spareName:
-		s.hot.spare = x.Bytes
+		s.hot.spare, e.Spare = x.Bytes, x.Bytes
 	case oursTmp(x.Name):
 		e.Tmp = append(e.Tmp, x.Name)
 	default:

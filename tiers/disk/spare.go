@@ -88,9 +88,6 @@ func (s *Store) makeSpare(r *core.Result, n int64) error {
 	}
 	f, err := s.fs.Open(spareName, Create)
 	if err != nil {
-		if errors.Is(err, ErrExist) { // nothing of ours, or it cannot be removed
-			s.hot.spare = n
-		}
 		return nil
 	}
 	err = f.WriteZeros(0, n)

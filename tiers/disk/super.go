@@ -97,7 +97,9 @@ func (s *Store) saveSuperFresh(r *core.Result, e *core.SaveSuper) (done bool, er
 			_ = old.Close() // replaced by what was just synced
 		}
 		s.hot.super[e.Slot] = f // later saves of this life go in place
-		return false, s.makeSpare(r, int64(len(e.Bytes)))
+		err = s.makeSpare(r, int64(len(e.Bytes)))
+		e.Spare = s.hot.spare >= int64(len(e.Bytes))
+		return false, err
 	}
 	return true, s.syncDir(r, DirLog)
 }
