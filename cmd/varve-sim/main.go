@@ -24,21 +24,18 @@ const (
 	exitUsage  = 2
 )
 
-// commands are what varve-sim can do: one file for each subcommand. The hidden ones are what it
-// starts itself as, in another process.
+// commands are what varve-sim can do: one file for each subcommand. The hidden one is what it starts
+// itself as, in another process. A program with a planted bug has only these: it is built for each bug,
+// with the tag mutant.
 type commands struct {
-	Run     runCommand     `cmd:"" help:"Run many seeds; a violated property ends with the line that replays it."`
-	Replay  replayCommand  `cmd:"" help:"Run one seed, or one kept schedule, and print what happened."`
-	Shrink  shrinkCommand  `cmd:"" help:"Make a failing schedule small: fewer events, plain values, few faults."`
-	Meta    metaCommand    `cmd:"" help:"Prove that a seed is always the same run, in any world and any process."`
-	Exhaust exhaustCommand `cmd:"" help:"Go through every short sequence of operations with every crash, and a second one in recovery."`
-	Demo    demoCommand    `cmd:"" help:"Show on a real directory what a log survives. Fails if one of its claims fails."`
+	Run    runCommand    `cmd:"" help:"Run many seeds; a violated property ends with the line that replays it."`
+	Replay replayCommand `cmd:"" help:"Run one seed, or one kept schedule, and print what happened."`
+	Shrink shrinkCommand `cmd:"" help:"Make a failing schedule small: fewer events, plain values, few faults."`
+	Meta   metaCommand   `cmd:"" help:"Prove that a seed is always the same run, in any world and any process."`
 
-	Mutants mutantsCommand `cmd:"" help:"Plant one bug at a time in a copy of the source and measure how often the simulator finds it."`
-	Report  reportCommand  `cmd:"" help:"Write one HTML page: a run step by step, with the sectors of its disk, and the overview."`
+	MetaChild metaChildCommand `cmd:"" hidden:""`
 
-	MetaChild  metaChildCommand  `cmd:"" hidden:""`
-	DemoWriter demoWriterCommand `cmd:"" hidden:""`
+	moreCommands
 }
 
 // streams are where a command writes, and the world it runs seeds in.

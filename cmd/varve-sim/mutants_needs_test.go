@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -71,5 +72,22 @@ func TestProveNeeds(t *testing.T) {
 	m.Needs = []mutants.Need{{Name: "D7.rot", Beside: []string{"power"}}}
 	if err := c.proveNeeds(t.Context(), row(), m, l); err == nil || !strings.HasPrefix(err.Error(), "is not found without power: 4 times") {
 		t.Errorf("nothing left: %v", err)
+	}
+}
+
+// What is built for each mutant leaves out most of the module, which takes a third off each build.
+func TestMutantProgramNeedsLittle(t *testing.T) {
+	list := func(flags ...string) []string {
+		out, err := exec.CommandContext(t.Context(), "go", append(append([]string{"list", "-deps"}, flags...), ".")...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(out))
+	}
+	all, few := list(), list("-tags=mutant")
+	for _, pkg := range []string{"varve", "varve/sim/report", "varve/sim/mutants"} {
+		if !slices.Contains(all, pkg) || slices.Contains(few, pkg) {
+			t.Errorf("%s: in the program %t, want true, in one of a mutant %t, want false", pkg, slices.Contains(all, pkg), slices.Contains(few, pkg))
+		}
 	}
 }

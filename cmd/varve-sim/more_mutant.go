@@ -1,0 +1,5 @@
+//go:build mutant
+
+package main
+
+type moreCommands struct{}
