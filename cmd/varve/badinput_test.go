@@ -8,12 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"varve"
 	"varve/core/segment"
+	"varve/tiers/dirbucket"
 	"varve/tiers/tiertest"
 )
 
@@ -156,7 +159,7 @@ func TestFullDisk(t *testing.T) {
 	if r.code != exitFailed || acked == 0 || strings.Count(r.err, "\n") != 1 {
 		t.Fatalf("%d acks, exit %d, %s", acked, r.code, r.err)
 	}
-	contains(t, r.err, dir, "no space left", "free some space")
+	contains(t, r.err, dir, "no space left", "free some space, or let old records go: no retention is set (retention_bytes, retention_age)")
 	if n, code := records(t, dir); n < acked || code != exitOK {
 		t.Fatalf("%d records of %d acked, exit %d", n, acked, code)
 	}
@@ -168,6 +171,11 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 		contains(t, r.err, dir, "no space left", "free some space", "0 records were acked")
+	}
+	r = varveRun(t, "x\n", appendArgs(dir, "--retention-age", "48h")...)
+	contains(t, r.err, "no space left", "free some space, or let retention keep less")
+	if strings.Contains(r.err, "no retention is set") {
+		t.Error(r)
 	}
 	fails(t, root, exitFailed, logArgs("append", root+"/a/b"), root+"/a/b", "no space left", "free some space")
 	if n, code := records(t, dir); n < acked || code != exitOK {
@@ -181,6 +189,55 @@ func TestFullDisk(t *testing.T) {
 	mustRun(t, "", logArgs("check", dir, "--deep", "--generated")...)
 	if n, _ := records(t, dir); n < acked+5 {
 		t.Fatalf("%d records of %d acked", n, acked+5)
+	}
+}
+
+// TestBucketDirectoryWithErrors: a bucket on a full or a read-only file system. What is said is said of the
+// bucket, not of the directory of the log; records on disk can be read.
+func TestBucketDirectoryWithErrors(t *testing.T) {
+	defer func(d time.Duration) { tierWait = d }(tierWait)
+	tierWait = 100 * time.Millisecond
+	root, mounted := t.TempDir(), tiertest.Tmpfs(t, 0, "size=256k")
+	dir := root + "/orders"
+	with := func(command string, more ...string) []string {
+		return append(logArgs(command, dir, "--cold-url", "file://"+mounted+"/bucket", "--min-free-bytes", "0"), more...)
+	}
+	said := func(r result, want ...string) {
+		t.Helper()
+		contains(t, r.err, append(want, mounted+"/bucket")...)
+		if r.code != exitFailed || strings.Contains(r.err, "free some space") || strings.Contains(r.err, "log read and log check only read") {
+			t.Errorf("%+v", r)
+		}
+	}
+	remount := func(flags uintptr) {
+		t.Helper()
+		if err := unix.Mount("", mounted, "", unix.MS_REMOUNT|flags, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill(t, mounted)
+	said(varveRun(t, "x\n", with("append", "--create")...), "no space left", "make room there")
+	remount(unix.MS_RDONLY)
+	said(varveRun(t, "x\n", with("append", "--create")...), "read-only", "let this process write there")
+	remount(0)
+	if err := os.Remove(mounted + "/filler"); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, "x\n", with("append", "--create")...)
+	remount(unix.MS_RDONLY)
+	said(varveRun(t, "x\n", with("append")...), "read-only", "let this process write there")
+	if out := mustRun(t, "", logArgs("read", dir, "--cold-url", "file://"+mounted+"/bucket")...); out != "x\n" {
+		t.Errorf("read %q", out)
+	}
+	remount(0)
+
+	denied := &dirbucket.Error{Call: "open /bucket", Err: syscall.EACCES}
+	s := &streams{}
+	if got := s.advice(denied); got != "" || outage(denied) {
+		t.Errorf("advice %q, outage %v", got, outage(denied))
+	}
+	if got := s.advice(syscall.EACCES); !strings.Contains(got, "only read") {
+		t.Errorf("advice %q", got)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"varve"
+	"varve/tiers/dirbucket"
 )
 
 // Exit codes.
@@ -56,6 +57,7 @@ type streams struct {
 	err io.Writer
 
 	noting sync.Mutex // guards err, as far as notes go
+	room   string     // what else than freeing it makes space for the log that was opened, "" if there is none
 }
 
 // note prints a line for people, beside the output.
@@ -116,7 +118,7 @@ func (s *streams) exit(err error) int {
 	}
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
 	text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
-	s.note("varve: %s%s", strings.ReplaceAll(text, "core: ", ""), advice(err))
+	s.note("varve: %s%s", strings.ReplaceAll(text, "core: ", ""), s.advice(err))
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):
@@ -128,12 +130,14 @@ func (s *streams) exit(err error) int {
 }
 
 // advice is the next step where the error does not name one.
-func advice(err error) string {
+func (s *streams) advice(err error) string {
+	var bucket *dirbucket.Error
 	switch {
+	case errors.As(err, &bucket): // which says it itself
 	case errors.Is(err, varve.ErrInUse):
 		return "; end that process first; log read and log check work beside it"
 	case errors.Is(err, varve.ErrNoSpace), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "; free some space, or let retention do so"
+		return "; free some space" + s.room
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return "; appending and repairing need a directory that may be written to, log read and log check only read"
 	}

@@ -40,6 +40,17 @@ type settings struct {
 	tierSettings
 }
 
+// room says what makes space for a log, apart from freeing it.
+func (s *settings) room() string {
+	switch {
+	case s.cold():
+		return "; files leave the disk by themselves once the cold tier has them"
+	case s.RetentionBytes == varve.Unlimited && s.RetentionAge == varve.Unlimited && s.LocalRetentionBytes == varve.Unlimited && s.LocalRetentionAge == varve.Unlimited:
+		return ", or let old records go: no retention is set (retention_bytes, retention_age)"
+	}
+	return ", or let retention keep less"
+}
+
 // options translates settings; values that cannot work are the library's to refuse, by key.
 func (s *settings) options() varve.Options {
 	o := varve.Options{

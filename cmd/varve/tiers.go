@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/url"
@@ -164,6 +165,9 @@ func (s *tierSettings) openDirectory(ctx context.Context, dir string, use access
 	checking, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	err := m.Check(checking)
+	if use == looks && errors.Is(err, fs.ErrPermission) {
+		err = nil // what is on disk can be looked at all the same; each call to the bucket says this again
+	}
 	if err != nil && !outage(err) {
 		return nil, fmt.Errorf("cold.url: %w", err)
 	}
@@ -188,12 +192,13 @@ func (s *tierSettings) s3Options() (o s3.Options, err error) {
 // outage reports whether an error says that the bucket does not answer now, rather than that it never
 // will with this configuration.
 func outage(err error) bool {
-	var network net.Error
+	var request *url.Error
+	var network *net.OpError
 	var answer interface {
 		error
 		HTTPStatusCode() int
 	}
-	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tiers.ErrThrottled) || errors.Is(err, dirbucket.ErrAbsent) ||
+	return errors.As(err, &request) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tiers.ErrThrottled) || errors.Is(err, dirbucket.ErrAbsent) ||
 		errors.As(err, &answer) && answer.HTTPStatusCode() >= 500
 }
 
@@ -250,6 +255,7 @@ func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *va
 	if known && errors.Is(t.down, dirbucket.ErrAbsent) {
 		t.down = fmt.Errorf("--create makes no new bucket for a log that has records in one: %w", t.down)
 	}
+	out.room = s.room()
 	o := s.options()
 	o.Cold, o.ColdPrefix, o.Logger = t.bucket, t.prefix, slog.New(warner{out})
 	l, err = t.open(ctx, out, dir, o)

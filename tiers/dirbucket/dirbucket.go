@@ -54,7 +54,7 @@ type Options struct {
 func Open(dir string, o Options) (*Bucket, error) {
 	if o.Create {
 		if err := create(dir); err != nil {
-			return nil, fmt.Errorf("dirbucket: create %s: %w", dir, err)
+			return nil, &Error{Call: "create " + dir, Err: hinted(err)}
 		}
 	}
 	root, err := os.OpenRoot(dir)
@@ -63,12 +63,12 @@ func Open(dir string, o Options) (*Bucket, error) {
 		if errors.Is(err, fs.ErrPermission) {
 			next = "the directory of a bucket must be open to its user"
 		}
-		return nil, fmt.Errorf("dirbucket: open %s: %w: %s", dir, absent(err), next)
+		return nil, &Error{Call: "open " + dir, Err: fmt.Errorf("%w: %s", absent(err), next)}
 	}
 	b := &Bucket{dir: dir, root: root, sealed: o.ReadOnly, sync: syncDir, syncFile: (*os.File).Sync}
 	if err := b.begin(); err != nil {
 		_ = root.Close()
-		return nil, fmt.Errorf("dirbucket: open %s: %w", dir, absent(err))
+		return nil, &Error{Call: "open " + dir, Err: hinted(absent(err))}
 	}
 	return b, nil
 }
@@ -333,17 +333,35 @@ func (b *Bucket) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// fail names call, key and directory, and for errors of the system the next step; nil stays nil.
+// Error is the error of a call to the bucket: what it says of files and space is said of the bucket's.
+type Error struct {
+	Call string // and what it was about
+	Err  error
+}
+
+// Error names the call.
+func (e *Error) Error() string { return "dirbucket: " + e.Call + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// fail names call, key and directory; nil stays nil.
 func (b *Bucket) fail(op, key string, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
-		err = fmt.Errorf("%w: make room there", err)
-	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
-		err = fmt.Errorf("%w: %w: let this process write there", tiers.ErrDenied, err)
 	}
-	return fmt.Errorf("dirbucket: %s %q in %s: %w", op, key, b.dir, err)
+	return &Error{Call: fmt.Sprintf("%s %q in %s", op, key, b.dir), Err: hinted(err)}
+}
+
+// hinted adds the next step to an error of the system that a person must mend.
+func hinted(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: make room there", err)
+	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w: %w: let this process write there", tiers.ErrDenied, err)
+	}
+	return err
 }
 
 func readSmall(root *os.Root, name string) (string, error) {

@@ -70,7 +70,7 @@ func (m *Mount) open(ctx context.Context) (*Bucket, error) {
 	select {
 	case <-tried:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("dirbucket: open %s: it does not answer: %w", m.dir, ctx.Err())
+		return nil, &Error{Call: "open " + m.dir, Err: fmt.Errorf("it does not answer: %w", ctx.Err())}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
