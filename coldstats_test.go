@@ -106,7 +106,7 @@ func TestOutageOfTheBucket(t *testing.T) {
 
 	bucket.down.Store(true)
 	x, err := Inspect(t.Context(), dir, InspectOptions{Cold: bucket, ColdPrefix: coldPrefix})
-	if err != nil || !errors.Is(x.ColdDown, errOutage) || x.End != 200 {
+	if err != nil || !errors.Is(x.ColdDown, errOutage) || x.End != 200 || x.Exported != -1 {
 		t.Fatalf("%+v, %v", x, err)
 	}
 	var tier *TierError
@@ -124,14 +124,18 @@ func TestOutageOfTheBucket(t *testing.T) {
 	if l, err = Open(t.Context(), dir, o); err != nil {
 		t.Fatal(err)
 	}
-	if s := l.Stats(); s.Phase != "recovering" || !errors.Is(s.ColdError, errOutage) {
+	// What the bucket has is not known before it answers.
+	if s := l.Stats(); s.Phase != "recovering" || !errors.Is(s.ColdError, errOutage) || s.Exported != -1 || s.ColdLagBytes != -1 || s.ColdLagSegments != -1 {
 		t.Fatalf("%+v", s)
 	}
+	eventually(t, "that is logged as it is", func() bool {
+		return strings.Contains(log.String(), "exported=unknown lag_bytes=unknown lag_segments=unknown")
+	})
 	if _, err := l.Append(t.Context(), Record{}); !errors.Is(err, ErrTierDown) {
 		t.Fatal(err)
 	}
 	bucket.down.Store(false)
-	eventually(t, "the open ends", func() bool { return l.Stats().Phase == "ready" })
+	eventually(t, "the open ends", func() bool { s := l.Stats(); return s.Phase == "ready" && s.Exported > 0 && s.ColdLagBytes >= 0 })
 	appendValues(t, l, 200, 201)
 	readAll(t, l, 0, 201)
 	closeLog(t, l)

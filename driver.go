@@ -205,8 +205,12 @@ func (l *Log) reportCold() {
 	case l.core.Phase() == core.Failed: // with this very error
 	case s.ColdError != nil:
 		if l.coldFails++; l.coldFails == tierFailsMax {
-			l.logger.Warn("varve: the cold tier does not answer as it should", "dir", l.name, "error", s.ColdError, "exported", s.Exported,
-				"lag_bytes", s.ColdLagBytes, "lag_segments", s.ColdLagSegments)
+			exported, bytes, segments := any(s.Exported), any(s.ColdLagBytes), any(s.ColdLagSegments)
+			if s.Exported < 0 {
+				exported, bytes, segments = "unknown", "unknown", "unknown"
+			}
+			l.logger.Warn("varve: the cold tier does not answer as it should", "dir", l.name, "error", s.ColdError, "exported", exported,
+				"lag_bytes", bytes, "lag_segments", segments)
 		}
 	case l.coldFails >= tierFailsMax:
 		l.logger.Info("varve: the cold tier answers again", "dir", l.name)

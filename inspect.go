@@ -40,7 +40,7 @@ type Inspection struct {
 	// WarmDown is the same of the warm tier. It is not asked while the cold tier does not answer.
 	WarmDown error
 
-	Exported int64         // records below it are in the cold tier, or below Start
+	Exported int64         // records below it are in the cold tier, or below Start; -1: it could not be asked
 	Cold     []core.Extent // what the cold tier holds, in order, on disk as well or not
 
 	WarmFrom, WarmEnd int64         // the warm tier holds [WarmFrom, WarmEnd)
@@ -203,6 +203,9 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 	l.FillView(x.View)
 	x.Exported, x.Cold = l.Exported(), l.ColdExtents(nil)
 	x.foundWarm(l)
+	if x.ColdDown != nil {
+		x.Exported = -1
+	}
 	x.Start, x.Proven, x.End = l.Start(), l.Frontier(), l.End()
 	if running {
 		x.End = max(x.Proven, x.Start)

@@ -545,7 +545,11 @@ func (l *Log) coldDeadline(d *deadline) {
 func (l *Log) coldStats(s *Stats) {
 	c := &l.cold
 	s.HotStart, s.Exported = l.HotStart(), c.exported
-	if s.ColdLagBytes, s.ColdLagSegments = l.unexported(); s.ColdLagSegments == 0 {
+	s.ColdLagBytes, s.ColdLagSegments = l.unexported()
+	switch {
+	case c.m.Sequence == 0: // no manifest was read or written yet
+		s.Exported, s.ColdLagBytes, s.ColdLagSegments = -1, -1, -1
+	case s.ColdLagSegments == 0:
 		s.ColdLagBytes = 0 // an empty active segment
 	}
 	for _, lane := range [...]Lane{Catalogue, Uploads} {

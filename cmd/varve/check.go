@@ -175,7 +175,7 @@ type checkReport struct {
 type checkCold struct {
 	Place    string        `json:"place"`
 	Error    string        `json:"error,omitempty"` // it does not answer
-	Exported int64         `json:"exported"`
+	Exported *int64        `json:"exported"`        // null: it does not answer
 	Objects  []checkObject `json:"objects"`
 }
 
@@ -276,9 +276,11 @@ func report(dir string, x *varve.Inspection) *checkReport {
 }
 
 func reportCold(place string, x *varve.Inspection) *checkCold {
-	c := &checkCold{Place: place, Exported: x.Exported, Objects: []checkObject{}}
+	c := &checkCold{Place: place, Objects: []checkObject{}}
 	if x.ColdDown != nil {
 		c.Error = oneLine(x.ColdDown)
+	} else {
+		c.Exported = &x.Exported
 	}
 	for i := range x.Cold {
 		e := &x.Cold[i]
@@ -387,7 +389,7 @@ func (c *checkCold) print(w *bufio.Writer) {
 		fmt.Fprintf(w, "cold      %s does not answer: %s\n", c.Place, c.Error)
 		return
 	}
-	fmt.Fprintf(w, "cold      %s holds what is below offset %d\n", c.Place, c.Exported)
+	fmt.Fprintf(w, "cold      %s holds what is below offset %d\n", c.Place, *c.Exported)
 	for _, o := range c.Objects {
 		if o.Name == "" {
 			fmt.Fprintf(w, "object    none  [%d, %d): given up by a repair\n", o.First, o.End)

@@ -64,7 +64,7 @@ func TestCommandsWithAColdTier(t *testing.T) {
 		t.Fatalf("%d records", n)
 	}
 	var r checkReport
-	if err := json.Unmarshal([]byte(mustRun(t, "", with("check", "--json")...)), &r); err != nil || r.Cold.Exported < 500 || len(r.Cold.Objects) < 5 {
+	if err := json.Unmarshal([]byte(mustRun(t, "", with("check", "--json")...)), &r); err != nil || *r.Cold.Exported < 500 || len(r.Cold.Objects) < 5 {
 		t.Fatalf("%+v, %v", r.Cold, err)
 	}
 	contains(t, mustRun(t, "", with("repair")...), "nothing to repair")
@@ -82,7 +82,7 @@ func TestCommandsWithAColdTier(t *testing.T) {
 	if content(t, root) != before {
 		t.Fatal("something was written")
 	}
-	end := r.Cold.Exported
+	end := *r.Cold.Exported
 	got := varveRun(t, "x\n", with("append")...)
 	if got.code != exitOK {
 		t.Fatal(got)
@@ -269,6 +269,7 @@ func TestBucketThatIsNotMounted(t *testing.T) {
 		}
 		r = varveRun(t, "", with("check", "--deep")...)
 		contains(t, r.out, "does not answer", "verdict   incomplete")
+		contains(t, varveRun(t, "", with("check", "--json")...).out, `"exported": null`)
 		fails(t, root, exitFailed, []string{"cold", "scrub", "--config", config}, "the bucket is not there")
 		fails(t, root, exitFailed, []string{"log", "append", "--dir", root + "/new", "--config", config}, "the bucket is not there", "--create")
 	}
