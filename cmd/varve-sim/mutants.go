@@ -22,6 +22,7 @@ type mutantsCommand struct {
 	Seeds      uint64 `default:"1000000" placeholder:"N" help:"Seeds of a landing: a mutant has to be detected often enough within them."`
 	ColdSeeds  uint64 `default:"300000" placeholder:"N" help:"Seeds of a landing that have a bucket, for mutants whose profile is cold."`
 	Detections uint64 `default:"20" placeholder:"N" help:"What is often enough; the run of a mutant ends there."`
+	Sure       bool   `help:"End the run of a mutant as soon as the lower bound of its rate is enough, unless its file says what it needs."`
 	Workers    int    `default:"0" placeholder:"W" help:"Mutants that are built and run at the same time; 0: one for each core. The result does not depend on it."`
 	Needed     bool   `help:"Also leave each fault and each checker out in turn, and report which mutants then survive."`
 	Meta       uint64 `default:"0" placeholder:"N" help:"Also prove, with each mutant built in, that N seeds are the same run twice."`
@@ -94,10 +95,10 @@ type lab interface {
 
 // trial is one run of a mutant.
 type trial struct {
-	seeds, detections uint64
-	ops               int
-	profile           string
-	without           string // "": nothing
+	from, seeds, detections uint64
+	ops                     int
+	profile                 string
+	without                 string // "": nothing
 }
 
 // gate measures each mutant and fails if the simulator does not find it.
@@ -157,8 +158,12 @@ func (c *mutantsCommand) report(s *streams, rows []*mutantRow, needs []*need) er
 		return failure{errors.New("mutants fail")}
 	}
 	if !c.JSON && !c.Markdown {
-		fmt.Fprintf(s.out, "%d of %d mutants pass: each is found %d times within %s seeds, %s of a log with a bucket, or proven equivalent and not found\n",
-			len(rows), len(rows), c.Detections, group(c.Seeds), group(c.ColdSeeds))
+		times := ""
+		if c.Sure {
+			times = "surely "
+		}
+		fmt.Fprintf(s.out, "%d of %d mutants pass: each is %sfound %d times within %s seeds, %s of a log with a bucket, or proven equivalent and not found\n",
+			len(rows), len(rows), times, c.Detections, group(c.Seeds), group(c.ColdSeeds))
 	}
 	return tooLong
 }
@@ -207,16 +212,12 @@ func (c *mutantsCommand) measure(ctx context.Context, m *mutants.Mutant, l lab) 
 		return row
 	}
 	row.program, row.ops = program, m.Ops
-	t := trial{seeds: c.landing(m.Profile), detections: c.Detections, ops: m.Ops, profile: m.Profile}
-	if row.Equivalent {
-		t.seeds = max(1, t.seeds/equivalentPart)
-	}
-	r, err := l.run(ctx, program, t)
+	r, t, err := c.find(ctx, m, program, l)
 	if err != nil {
 		row.Failure = err.Error()
 		return row
 	}
-	row.take(r, &t)
+	row.take(r, t)
 	row.judge(c)
 	if row.Failure == "" {
 		if err := c.proveNeeds(ctx, row, m, l); err != nil {

@@ -81,7 +81,7 @@ func (l *sourceLab) process(ctx context.Context, program string, t trial) (*repo
 	ctx, cancel := context.WithTimeout(ctx, mutantTime)
 	defer cancel()
 	var out, errOut bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, "run", "--json", "--all", fmt.Sprintf("--seeds=%d", t.seeds),
+	cmd := exec.CommandContext(ctx, program, "run", "--json", "--all", fmt.Sprintf("--from=%d", t.from), fmt.Sprintf("--seeds=%d", t.seeds),
 		fmt.Sprintf("--detections=%d", t.detections), fmt.Sprintf("--ops=%d", t.ops), fmt.Sprintf("--workers=%d", l.workers),
 		fmt.Sprintf("--hang=%v", mutantHang), "--profile="+cmp.Or(t.profile, mutants.Disk))
 	if t.without != "" {
