@@ -139,7 +139,7 @@ func (s *Store) send(r *core.Result, e *core.Upload) (done bool, err error) {
 	ctx, cancel := s.call()
 	defer cancel()
 	if u.id == "" && u.ended {
-		u.account(u.buf)
+		u.crc, u.size = crc32.Checksum(u.buf, castagnoli), int64(len(u.buf))
 		o, err := s.bucket.Put(ctx, u.key, u.buf, tiers.Condition{Absent: true})
 		return true, s.finished(r, e, &o, err)
 	}
@@ -154,13 +154,16 @@ func (s *Store) send(r *core.Result, e *core.Upload) (done bool, err error) {
 		part := u.buf[:min(len(u.buf), s.options.PartBytes)]
 		var p tiers.Part
 		if p, err = s.bucket.PutPart(ctx, u.key, u.id, len(u.parts)+1, part); err == nil {
-			u.account(part)
+			u.size += int64(len(part))
 			u.parts = append(u.parts, p)
 			u.buf = u.buf[:copy(u.buf, u.buf[len(part):])]
 		}
 	default:
 		if err = u.await(0); err != nil {
 			break
+		}
+		for i := range u.parts { // what a part of that very content has is not computed again
+			u.crc = tiers.CombineCRC(u.crc, u.parts[i].CRC, u.parts[i].Bytes)
 		}
 		var o tiers.Object
 		o, err = s.bucket.Finish(ctx, u.key, u.id, u.parts, tiers.Condition{Absent: true})
@@ -183,7 +186,7 @@ func (s *Store) sendPart() error {
 	}
 	n := min(len(u.buf), s.options.PartBytes)
 	body, rest := u.buf, u.buf[n:]
-	u.account(body[:n])
+	u.size += int64(n)
 	u.parts = append(u.parts, tiers.Part{})
 	u.flying++
 	key, id, number := u.key, u.id, len(u.parts)
@@ -216,11 +219,6 @@ func (u *upload) await(most int) (err error) {
 		}
 	}
 	return err
-}
-
-func (u *upload) account(b []byte) {
-	u.crc = crc32.Update(u.crc, castagnoli, b)
-	u.size += int64(len(b))
 }
 
 // finished checks that the bucket has what was sent.

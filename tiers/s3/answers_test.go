@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -437,23 +436,6 @@ func TestParseURL(t *testing.T) {
 	for _, text := range []string{"", "s3://", "s3:///p", "file:///x", "b/p", "s3://b/../x", "s3://b//x", "s3://b/x?y", "s3://b/x#y", "s3://b/a\x00"} {
 		if bucket, prefix, err := ParseURL(text); err == nil {
 			t.Errorf("%q: %q, %q", text, bucket, prefix)
-		}
-	}
-}
-
-func TestCombine(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
-		a, b := make([]byte, r.IntN(3000)), make([]byte, r.IntN(3000))
-		for i := range a {
-			a[i] = byte(r.Uint32())
-		}
-		for i := range b {
-			b[i] = byte(r.Uint32())
-		}
-		got := combine(crc32.Checksum(a, castagnoli), crc32.Checksum(b, castagnoli), int64(len(b)))
-		if want := crc32.Checksum(append(a, b...), castagnoli); got != want {
-			t.Fatalf("%d and %d bytes: %08x, want %08x", len(a), len(b), got, want)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (b *Bucket) finish(ctx context.Context, key, upload string, parts []tiers.P
 		list[i] = types.CompletedPart{
 			ETag: aws.String(p.Tag), PartNumber: aws.Int32(int32(p.Number)), ChecksumCRC32C: aws.String(encodeCRC(p.CRC)),
 		}
-		sum, size = combine(sum, p.CRC, p.Bytes), size+p.Bytes
+		sum, size = tiers.CombineCRC(sum, p.CRC, p.Bytes), size+p.Bytes
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
