@@ -188,7 +188,7 @@ func (x *expander) rates() {
 			continue
 		}
 		switch op {
-		case faultfs.OpWrite, faultfs.OpTruncate, faultfs.OpZero:
+		case faultfs.OpWrite, faultfs.OpTruncate, faultfs.OpZero, faultfs.OpList: // a list is made once a life
 			h.Rates[op] = level
 		case faultfs.OpSync, faultfs.OpSyncDir, faultfs.OpRead:
 			h.Rates[op] = level / 4
