@@ -29,6 +29,15 @@ func (c *coldFlags) Validate() error {
 	return nil
 }
 
+// nothing says that a log is not in the bucket, though it was asked for by name. That is damage where its
+// directory knows better.
+func (c *coldFlags) nothing(name string) error {
+	if c.Dir != "" && manifestSeen(c.Dir) {
+		return fmt.Errorf("%s: nothing of it is below %s, and %s has had records there: %w; check cold.url and cold.name", name, c.ColdURL, c.Dir, errDamaged)
+	}
+	return fmt.Errorf("%s: there is no log of that name below %s; check cold.url and cold.name", name, c.ColdURL)
+}
+
 // logs makes the bucket ready and returns the prefixes of the logs that are meant.
 func (c *coldFlags) logs(ctx context.Context, use access) (*coldTier, []string, error) {
 	if c.Dir != "" || c.ColdName != "" {
@@ -120,6 +129,10 @@ func (c *scrubCommand) scrub(ctx context.Context, s *streams, t *coldTier, prefi
 	p := s.progress("verified bytes of "+prefix, 0)
 	r, err := scrub.Run(ctx, t.bucket, prefix, func(read, total int64) { p.total = total; p.at(read) })
 	p.done()
+	name := strings.TrimSuffix(prefix, "/")
+	if errors.Is(err, scrub.ErrNothing) {
+		return c.nothing(name)
+	}
 	x := c.report(r)
 	if err == nil && c.Repair && r.Manifest != nil {
 		x.Repaired, err = r.Repair(ctx, t.bucket, c.OlderThan)
@@ -136,7 +149,6 @@ func (c *scrubCommand) scrub(ctx context.Context, s *streams, t *coldTier, prefi
 		c.print(s, r, x)
 	}
 	err = errors.Join(err, s.out.Flush())
-	name := strings.TrimSuffix(prefix, "/")
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", name, err)
@@ -222,6 +234,9 @@ func (c *rebuildCommand) Run(ctx context.Context, s *streams) error {
 	p := s.progress("verified bytes of "+name, 0)
 	r, err := scrub.Rebuild(ctx, t.bucket, prefix, c.Loss, func(read, total int64) { p.total = total; p.at(read) })
 	p.done()
+	if errors.Is(err, scrub.ErrNothing) {
+		return c.nothing(name)
+	}
 	if r != nil {
 		printRebuilt(s, r)
 	}

@@ -405,6 +405,13 @@ func TestScrubCommand(t *testing.T) {
 	}
 	fails(t, root, exitFailed, []string{"cold", "rebuild-manifest", "--config", config, "--apply"}, "orders", "nothing to rebuild")
 	fails(t, root, exitUsage, []string{"cold", "scrub"}, "cold.url")
+	for _, args := range [][]string{{"scrub"}, {"scrub", "--json"}, {"scrub", "--repair"}, {"rebuild-manifest"}, {"rebuild-manifest", "--apply"}} {
+		r := fails(t, root, exitFailed, append(append([]string{"cold"}, args...), "--config", config, "--cold-name", "invoices"), "invoices: there is no log of that name", root+"/bucket", "cold.name")
+		if r.out != "" {
+			t.Errorf("%v: %s", args, r.out)
+		}
+	}
+	fails(t, root, exitDamaged, []string{"cold", "scrub", "--config", config, "--cold-name", "invoices", "--dir", dir}, "invoices: nothing of it is below", dir, "has had records there")
 	fails(t, root, exitUsage, []string{"cold", "scrub", "--config", config, "--older-than=-1s"}, "--older-than")
 
 	objects, err := filepath.Glob(root + "/bucket/orders/segments/*")

@@ -48,13 +48,16 @@ func prefixOf(k string) (string, bool) {
 	return k[:cut], ok
 }
 
+// noManifest is what is found where there is no manifest at all.
+const noManifest = "none"
+
 // loadManifest reads the manifest; it is nil, and state says why, where there is none that verifies.
 func loadManifest(ctx context.Context, b tiers.Bucket, prefix string) (m *manifest.Manifest, state finding, err error) {
 	state = finding{name: Manifest, expected: "a manifest that verifies"}
 	text, err := readAll(ctx, b, prefix+manifest.ManifestKey, 4096)
 	switch {
 	case errors.Is(err, tiers.ErrNotFound):
-		state.found = "none"
+		state.found = noManifest
 		return nil, state, nil
 	case errors.Is(err, tiers.ErrCorrupt):
 		state.found = "bytes without the checksum that the bucket keeps"

@@ -101,8 +101,12 @@ func Rebuild(ctx context.Context, b tiers.Bucket, prefix string, acceptLoss bool
 	if r.tag, err = condition(ctx, b, prefix+manifest.ManifestKey); err != nil {
 		return nil, err
 	}
-	if _, err := s.list(); err != nil {
+	uploads, err := s.list()
+	switch {
+	case err != nil:
 		return nil, err
+	case state.found == noManifest && s.nothing(uploads):
+		return nil, ErrNothing
 	}
 	log, all, err := s.verified(r, progress)
 	if err != nil {

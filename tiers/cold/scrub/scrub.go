@@ -83,6 +83,9 @@ type scrubber struct {
 	done   int64
 }
 
+// ErrNothing says that nothing at all is under a prefix: no manifest, object or upload.
+var ErrNothing = errors.New("scrub: there is no log")
+
 // Run looks at the log under a prefix, "" or a key that ends in a slash. An error is one of the bucket:
 // then nothing is known of what was not looked at. With an error the report holds what was found so far.
 func Run(ctx context.Context, b tiers.Bucket, prefix string, progress Progress) (*Report, error) {
@@ -99,6 +102,8 @@ func Run(ctx context.Context, b tiers.Bucket, prefix string, progress Progress) 
 	switch {
 	case err != nil:
 		return s.r, err
+	case state.found == noManifest && s.nothing(uploads):
+		return s.r, ErrNothing
 	case m == nil:
 		s.withoutManifest(state)
 	default:
@@ -133,6 +138,19 @@ func (s *scrubber) list() ([]tiers.Upload, error) {
 			return s.bucket.Uploads(s.ctx, prefix)
 		}
 	}
+}
+
+// nothing reports whether none of the names are those of a log, though they may be of one further down.
+func (s *scrubber) nothing(uploads []tiers.Upload) bool {
+	for k := range s.listed {
+		if _, ok := manifest.ParseKey(k); ok {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(uploads, func(u tiers.Upload) bool {
+		_, ok := manifest.ParseKey(strings.TrimPrefix(u.Key, s.r.Prefix))
+		return ok
+	})
 }
 
 func (s *scrubber) add(a Anomaly) { s.r.Anomalies = append(s.r.Anomalies, a) }

@@ -339,8 +339,40 @@ func TestRebuild(t *testing.T) {
 		w.remove(k)
 	}
 	w.remove(manifest.ManifestKey)
+	w.put(w.names[0], []byte("none of ours"))
 	if _, err := rebuild(w, true); err == nil || !strings.Contains(err.Error(), "no object below the prefix verifies") {
 		t.Error(err)
+	}
+}
+
+// TestNothingThere: where nothing of a log is, also not in front of the name of another one, nothing is
+// damaged. What is left of one is damage.
+func TestNothingThere(t *testing.T) {
+	w := filled(t)
+	look := func(prefix string) (*scrub.Report, error) {
+		if _, err := scrub.Rebuild(t.Context(), w.bucket, prefix, false, func(_, _ int64) {}); !errors.Is(err, scrub.ErrNothing) && prefix != "orders/0/" {
+			t.Errorf("rebuild %s: %v", prefix, err)
+		}
+		return scrub.Run(t.Context(), w.bucket, prefix, func(_, _ int64) {})
+	}
+	for _, p := range []string{"orders/", "orders/1/", "nothing/"} {
+		if r, err := look(p); !errors.Is(err, scrub.ErrNothing) || r.Damaged() {
+			t.Errorf("%s: %+v, %v", p, r, err)
+		}
+	}
+	w.remove(manifest.ManifestKey)
+	for _, k := range w.names[1:] {
+		w.remove(k)
+	}
+	if r, err := look(prefix); err != nil || !r.Damaged() {
+		t.Errorf("an object is left: %+v, %v", r, err)
+	}
+	w.remove(w.names[0])
+	if _, err := w.bucket.Begin(t.Context(), prefix+w.names[0]); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := look(prefix); err != nil || !r.Damaged() {
+		t.Errorf("an upload is left: %+v, %v", r, err)
 	}
 }
 
