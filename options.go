@@ -107,7 +107,7 @@ func (o *Options) validate(c *core.Config) error {
 	case o.Cold == nil:
 		return nil
 	case o.ColdPrefix != "" && !strings.HasSuffix(o.ColdPrefix, "/"):
-		return &core.ConfigError{Key: "cold prefix", Value: o.ColdPrefix, Want: "none, or a key that ends in a slash"}
+		return &core.ConfigError{Key: "cold prefix", Value: o.ColdPrefix, Want: "empty, or a key that ends in a slash"}
 	}
 	if err := tiers.CheckPrefix(o.ColdPrefix); err != nil {
 		return &core.ConfigError{Key: "cold prefix", Value: o.ColdPrefix, Want: err.Error()}

@@ -92,15 +92,15 @@ func (s *tierSettings) validateCold() error {
 	}
 	switch {
 	case s.ColdName != "" && !s.cold():
-		return unfit("cold.name", strconv.Quote(s.ColdName), "none without a cold.url")
+		return unfit("cold.name", strconv.Quote(s.ColdName), "it to be unset without a cold.url")
 	case s.ColdName != "" && tiers.CheckKey(s.ColdName) != nil:
 		return unfit("cold.name", fmt.Sprintf("%.80q", s.ColdName), "plain names with one / between two")
 	case s.ColdEndpoint != "" && scheme != "s3":
-		return unfit("cold.endpoint", strconv.Quote(s.ColdEndpoint), "none without a cold.url of s3://")
+		return unfit("cold.endpoint", strconv.Quote(s.ColdEndpoint), "it to be unset without a cold.url of s3://")
 	case s.ColdEndpoint != "" && !validEndpoint(s.ColdEndpoint):
 		return unfit("cold.endpoint", strconv.Quote(withoutPassword(s.ColdEndpoint)), "http:// or https:// with a host, and nothing behind it")
 	case s.ColdRegion != "" && scheme != "s3":
-		return unfit("cold.region", strconv.Quote(s.ColdRegion), "none without a cold.url of s3://")
+		return unfit("cold.region", strconv.Quote(s.ColdRegion), "it to be unset without a cold.url of s3://")
 	case s.ColdPathStyle != styleAuto && s.ColdPathStyle != styleAlways && s.ColdPathStyle != styleNever:
 		return unfit("cold.path_style", strconv.Quote(s.ColdPathStyle), "auto, always or never")
 	case s.ColdPathStyle != styleAuto && scheme != "s3":
@@ -110,7 +110,7 @@ func (s *tierSettings) validateCold() error {
 	case s.ColdSSE != sseNone && scheme != "s3":
 		return unfit("cold.sse", strconv.Quote(s.ColdSSE), "none without a cold.url of s3://")
 	case s.ColdSSEKMSKey != "" && !strings.HasPrefix(s.ColdSSE, "aws:kms"):
-		return unfit("cold.sse_kms_key", strconv.Quote(s.ColdSSEKMSKey), "none without a cold.sse of aws:kms")
+		return unfit("cold.sse_kms_key", strconv.Quote(s.ColdSSEKMSKey), "it to be unset without a cold.sse of aws:kms")
 	case s.ColdPartBytes < tiers.PartBytesMin || s.ColdPartBytes > partBytesMax:
 		return unfit("cold.part_bytes", int64(s.ColdPartBytes), "5 MiB to 5 GiB")
 	case s.ColdMaxUploadAge != varve.Unlimited && s.ColdMaxUploadAge < ageLimit(time.Second):
