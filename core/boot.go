@@ -69,6 +69,7 @@ const (
 	bootReplace
 	bootDeclare // repair: mark spans as lost
 	bootClaim   // the manifest names this life as the owner
+	bootTell    // and so does a marker in the warm tier, with what this life begins with
 	bootFinish  // record the recovered end, in both slots
 )
 
@@ -394,7 +395,7 @@ func (l *Log) planned(now Now) {
 	if b.found.Winner < 0 && !b.absent {
 		l.rebuildSuper()
 	}
-	p.floor = max(b.floor, b.fenced)
+	p.floor, p.absent = max(b.floor, b.fenced), b.absent
 	p.reconcile(&l.super.state, &l.cfg, &l.marks)
 	if at := p.nextRescan(0); at < len(p.Files) {
 		b.step, b.at = bootRescan, at
@@ -479,10 +480,11 @@ func (l *Log) complete() {
 	if n > 0 {
 		s.CommittedEpoch = s.Lineage[n-1].Epoch
 	}
-	l.boot.step, l.boot.at = bootFinish, 0
 	if l.cfg.Cold {
-		l.boot.step = bootClaim
+		l.boot.step, l.boot.at = bootClaim, 0
+		return
 	}
+	l.tellWarm()
 }
 
 // onBootSave moves on after a superblock save: creation and finishing write both slots.
@@ -515,6 +517,7 @@ func (l *Log) issueReplace(now Now) Effect {
 		}
 	}
 	b.replace = Replace{
+		Producers: b.replace.Producers[:0],
 		Header: segment.Header{
 			Kind: segment.Replacement, Sync: l.cfg.Sync, SectorBytes: l.super.state.SectorBytes, LogID: l.id,
 			ID: segment.MakeID(l.epoch, l.tail.nextN), Epoch: r.Epoch, Base: r.First, End: r.End,

@@ -170,8 +170,9 @@ type Replace struct {
 	SourceEpoch       Epoch  // epoch that the batches must have
 	Frontier          Offset // evidence written into the new placement headers
 	IndexSpacingBytes int64
-	Bytes             int64 // result: size of the new file
-	AppendTime        Time  // of its newest batch
+	Bytes             int64                   // result: size of the new file
+	AppendTime        Time                    // result: of its newest batch
+	Producers         []segment.ProducerState // result: of its batches; the memory is reused
 }
 
 // SaveIndex derives the sidecar index of a file that has no footer: scan, tmp, sync, rename. Only

@@ -402,10 +402,11 @@ func (l *Log) claimed(m *manifest.Manifest, tag string, now Now) {
 	c.succeeded(Catalogue)
 	l.adopt(m, tag, now.Wall)
 	l.super.state.ManifestSequence = c.m.Sequence
-	b.step, b.at = bootFinish, 0
 	if b.plan.New {
-		b.step = bootCreate
+		b.step, b.at = bootCreate, 0
+		return
 	}
+	l.tellWarm()
 }
 
 // restart begins discovery again.

@@ -37,6 +37,7 @@ type Plan struct {
 	cold        *manifest.Manifest // nil: there is no cold tier, or it does not answer
 	warm        *warmState         // the same of the warm tier
 	floor       Epoch              // least epoch to claim
+	absent      bool               // there was no directory
 	refusal     RefusedError
 	twins       bool // two files have one segment id
 	quarantines []FileEntry

@@ -18,6 +18,9 @@ func (p *Plan) reconcile(s *segment.Superblock, cfg *Config, marks *MarkSet) {
 	if p.cold != nil { // the manifest's moves first
 		p.Start = max(p.Start, p.cold.Start)
 	}
+	if p.warm != nil {
+		p.Start = max(p.Start, p.warm.start)
+	}
 	r.measureFiles()
 	r.claimEpoch()
 	if p.Refused != nil {
@@ -301,8 +304,8 @@ func (r *reconciler) warmGap(o Offset) (next Offset, more bool) {
 	}
 	next, held := p.warm.nextHeld(o, r.s.Lineage)
 	told := min(p.warm.told, laterFirst(r.s.Lineage, p.warm.toldEpoch))
-	if !held && told <= o {
-		return 0, false
+	if !held && (told <= o || r.s.Sync != segment.OnCommit && !p.absent) {
+		return 0, false // under the other policies a disk may lose what it had not synced
 	}
 	if r.cfg.AcceptLoss {
 		r.marks.Add(MarkAcceptLoss)
@@ -639,9 +642,11 @@ func (r *reconciler) rescue() {
 		if p.cold != nil && x.End <= p.Start {
 			continue // a log that was taken over where it started may be cut inside a batch
 		}
-		p.Rescues = append(p.Rescues, Rescue{
-			File: p.fileIndex(x.Segment), Epoch: x.Epoch, First: max(x.First, p.Evidence), End: x.End,
-		})
+		first := max(x.First, p.Evidence)
+		if p.warm != nil && first == p.Start && x.Base < first {
+			first = x.Base // Start came from elsewhere, and may lie inside a batch
+		}
+		p.Rescues = append(p.Rescues, Rescue{File: p.fileIndex(x.Segment), Epoch: x.Epoch, First: first, End: x.End})
 	}
 }
 
@@ -673,11 +678,8 @@ func (p *Plan) rescued(at int, e *Replace) {
 	}
 	for i := range p.Extents {
 		x := &p.Extents[i]
-		first := r.First
-		if r.File < 0 {
-			first = max(first, x.First)
-		}
-		if x.Segment != old || (x.Tier == TierWarm) != (r.File < 0) || x.First > first || x.End != r.End {
+		first := max(r.First, x.First)
+		if x.Segment != old || (x.Tier == TierWarm) != (r.File < 0) || x.End != r.End {
 			continue
 		}
 		n := *x
@@ -695,6 +697,7 @@ func (p *Plan) rescued(at int, e *Replace) {
 		break
 	}
 	if r.File < 0 {
+		f.Info.Producers = append(f.Info.Producers[:0], e.Producers...)
 		return
 	}
 	if src := &p.Files[r.File]; !p.serves(&src.Entry) && src.Fate == FateServe {

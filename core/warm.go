@@ -18,7 +18,8 @@ type warmState struct {
 	generation uint64 // of the newest marker that was tried
 	top        uint64 // greatest generation seen
 	on         WarmConn
-	last       WarmID // of the entry that was written or read last: the next one follows it
+	last       WarmID // of the entry that was written last: the next one follows it
+	found      WarmID // of the entry that was read last
 	confirmed  WarmID // newest entry of records that is confirmed; a read after a doubt begins there
 	resumed    bool   // that read found it
 
@@ -44,6 +45,9 @@ type warmState struct {
 	reach   Offset
 	fails   int
 	retryAt Time // Mono
+	unsure  bool // the newest marker is not confirmed, and the policy goes on without
+	lookAt  Time // Mono at which an idle log asks whether it is all there still
+	shortAt Time // Mono at which a marker asks again for what too few replicas confirmed
 	failure error
 	short   warmShortError // failure, of that kind
 	unsafe  uint32         // what the last look at the server found
@@ -193,6 +197,9 @@ func (l *Log) nextWarm(now Now) Effect {
 		return l.issueMirror()
 	}
 	switch {
+	case (w.unsure || w.end < w.sent) && now.Mono >= w.shortAt:
+		w.step = warmFence // what it took without being confirmed has been replicated since, or is again
+		return l.issueFence(l.epoch)
 	case w.from > w.said.from || l.startWanted() > w.said.start:
 		w.step = warmFence // nothing is to be sent: a marker says it
 		return l.issueFence(l.epoch)
@@ -204,6 +211,10 @@ func (l *Log) nextWarm(now Now) Effect {
 		}
 		w.cut = TrimWarm{Below: WarmID{w.spans[at].Generation, w.from + 1}}
 		return &w.cut
+	case now.Mono >= w.lookAt:
+		w.look()
+		w.read.Entries = w.read.Entries[:0]
+		return &w.read
 	}
 	return nil
 }
@@ -213,8 +224,11 @@ func (l *Log) warmHeader(e *warmentry.Entry, epoch Epoch, lineage []segment.Line
 	w := &l.warm
 	w.saying = told{max(l.startWanted(), l.super.state.Start), w.from}
 	e.LogID, e.Generation, e.Epoch, e.Nonce = l.id, w.generation, epoch, l.cfg.Nonce
-	e.Start, e.Committed, e.WarmFrom = w.saying.start, l.committed, w.from
-	e.CommittedEpoch = l.epochAt(max(l.committed-1, 0))
+	e.Start, e.WarmFrom = w.saying.start, w.from
+	e.Committed, e.CommittedEpoch = l.committed, l.epochAt(max(l.committed-1, 0))
+	if l.phase == Opening || l.phase == Recovering {
+		e.Committed, e.CommittedEpoch = l.super.state.Committed, l.super.state.CommittedEpoch
+	}
 	e.Lineage = append(e.Lineage[:0], lineage...)
 }
 
@@ -269,7 +283,7 @@ func (l *Log) onWarm(now Now, e Effect, err error) {
 			l.doubtWarm(now, why)
 			return
 		}
-		l.fenced(e)
+		l.fenced(now, e)
 	case *ReadWarm:
 		if err != nil {
 			l.doubtWarm(now, err)
@@ -309,12 +323,34 @@ func (l *Log) fenceFailed(e *FenceWarm) error {
 
 // fenced goes on to read the stream, from the newest entry that was confirmed: if it is there, so is
 // what came before.
-func (l *Log) fenced(e *FenceWarm) {
+func (l *Log) fenced(now Now, e *FenceWarm) {
 	w := &l.warm
-	w.on, w.step, w.said, w.resumed = e.On, warmRead, w.saying, false
-	w.read.From = w.confirmed
-	if w.confirmed == (WarmID{}) {
-		w.spans = w.spans[:0]
+	w.took(now, e)
+	w.look()
+}
+
+// look reads the stream from the newest entry that was confirmed; all of it, if there is none. What was
+// written behind that counts only if it is found again.
+func (w *warmState) look() {
+	w.step, w.read.From, w.resumed, w.found = warmRead, w.confirmed, false, WarmID{}
+	for n := len(w.spans); n > 0; n-- {
+		s := &w.spans[n-1]
+		if id := w.confirmed; s.Generation == id.Generation && s.First < id.End && id.End <= s.End {
+			s.End = id.End
+			return
+		}
+		w.spans = w.spans[:n-1]
+	}
+	w.confirmed, w.read.From = WarmID{}, WarmID{}
+}
+
+// took notes a marker that the server has taken, and whether it is confirmed.
+func (w *warmState) took(now Now, e *FenceWarm) {
+	w.on, w.said, w.last = e.On, w.saying, WarmID{Generation: e.Marker.Generation}
+	if w.unsure = e.Confirmed < e.Replicas; w.unsure {
+		w.failure = w.shorter(e.Confirmed, e.Replicas)
+		w.shortAt = now.Mono + retryDelay<<min(w.fails, 6)
+		w.fails++
 	}
 }
 
@@ -336,7 +372,7 @@ func (l *Log) onReadWarm(now Now, e *ReadWarm) {
 		if l.warmOvertaken(n) {
 			return
 		}
-		w.last = n.ID
+		w.found = n.ID
 		if n.ID == w.confirmed && n.State == WarmGood && i == 0 && e.From == w.confirmed {
 			w.resumed = true
 			continue
@@ -352,15 +388,18 @@ func (l *Log) onReadWarm(now Now, e *ReadWarm) {
 		}
 	}
 	if e.More {
-		e.From = WarmID{w.last.Generation, w.last.End + 1}
+		e.From = WarmID{w.found.Generation, w.found.End + 1}
 		return
 	}
-	if w.last != (WarmID{Generation: w.generation}) { // another writer, or the marker is gone
-		w.top = max(w.top, w.last.Generation)
+	if w.found != w.last { // another writer, or it is gone
+		w.top = max(w.top, w.found.Generation)
 		l.doubtWarm(now, errWarmLost)
 		return
 	}
-	w.fails, w.failure, w.step = 0, nil, warmGood
+	w.step, w.lookAt = warmGood, now.Mono+l.cfg.RetentionCheckInterval
+	if !w.unsure {
+		w.fails, w.failure = 0, nil
+	}
 	l.measureWarm()
 	if w.end >= l.written { // what it took and did not confirm it has confirmed since
 		w.behind, w.stalled = 0, false
@@ -384,8 +423,12 @@ func (l *Log) measureWarm() {
 		_, limit := ownerOf(l.lineage, o)
 		o = min(end, limit)
 	}
-	w.end = min(o, l.written)
-	w.sent = w.end
+	w.sent = min(o, l.written)
+	if w.unsure { // what it took is not confirmed by that
+		w.end = min(max(w.end, w.from), w.sent)
+	} else {
+		w.end = w.sent
+	}
 	w.confirmed = WarmID{}
 	if _, at := w.holds(w.end-1, l.epochAt(w.end-1)); w.end > w.from && at >= 0 && w.spans[at].End == w.end {
 		w.confirmed = WarmID{w.spans[at].Generation, w.end}
@@ -429,8 +472,11 @@ func (l *Log) onMirror(now Now, e *Mirror, err error) {
 		l.mark(MarkWarmWaived)
 		w.failure = w.shorter(e.Confirmed, e.Replicas)
 		w.waived = max(w.waived, h.End)
+		w.shortAt = now.Mono + retryDelay<<min(w.fails, 6)
+		w.fails++
 	} else {
 		w.end, w.confirmed, w.said = w.sent, w.last, w.saying
+		w.lookAt = now.Mono + l.cfg.RetentionCheckInterval
 		w.fails, w.failure = 0, nil
 		if w.end >= w.reach {
 			w.stalled = false
@@ -500,6 +546,10 @@ func (l *Log) warmDeadline(d *deadline) {
 	w := &l.warm
 	if l.flight[Warm] == nil {
 		d.add(w.retryAt)
+		d.add(w.lookAt)
+		if w.unsure || w.end < w.sent {
+			d.add(w.shortAt)
+		}
 	}
 	if w.behind > 0 {
 		d.add(w.behind + l.cfg.WarmWait)

@@ -40,6 +40,9 @@ func (l *Log) nextWarmBoot(now Now) Effect {
 	case bootFence:
 		b.retryAt = 0
 		return l.issueFence(b.fenced)
+	case bootTell:
+		b.retryAt = 0
+		return l.issueFence(l.epoch)
 	case bootWarm:
 		b.retryAt = 0
 		w.read.Entries = w.read.Entries[:0]
@@ -51,6 +54,10 @@ func (l *Log) nextWarmBoot(now Now) Effect {
 // onWarmBoot takes the answer of the Warm lane while a log opens.
 func (l *Log) onWarmBoot(now Now, e Effect, err error) {
 	b, w := &l.boot, &l.warm
+	if b.step == bootTell {
+		l.toldWarm(now, e.(*FenceWarm), err)
+		return
+	}
 	if err != nil {
 		l.ioError = IOError{Effect: warmEffectName(e), Err: err}
 		l.warmDown(now, &l.ioError)
@@ -64,7 +71,8 @@ func (l *Log) onWarmBoot(now Now, e Effect, err error) {
 		switch {
 		case why == nil:
 			w.fails, w.failure = 0, nil
-			w.on, w.said = e.On, w.saying
+			w.took(now, e)
+			w.found = WarmID{}
 			b.step, w.read.From = bootWarm, WarmID{}
 		case errors.Is(why, errWarmTaken):
 			l.mark(MarkClaimLost)
@@ -177,7 +185,7 @@ func (l *Log) onWarmPage(now Now, e *ReadWarm) {
 	b, w := &l.boot, &l.warm
 	for i := range e.Entries {
 		n := &e.Entries[i]
-		w.last = n.ID
+		w.found = n.ID
 		if n.State != WarmGood {
 			l.mark(MarkWarmOdd)
 			continue // it counts for nothing; what it held may be elsewhere
@@ -191,12 +199,13 @@ func (l *Log) onWarmPage(now Now, e *ReadWarm) {
 		}
 	}
 	if e.More {
-		e.From = WarmID{w.last.Generation, w.last.End + 1}
+		e.From = WarmID{w.found.Generation, w.found.End + 1}
 		return
 	}
-	if !l.cfg.ReadOnly && (w.last != (WarmID{Generation: w.generation}) || w.seen >= b.fenced) {
+	if !l.cfg.ReadOnly && (w.found != w.last || w.seen >= b.fenced) {
 		l.mark(MarkClaimLost)
 		b.restart()
+		b.floor = max(b.floor, w.seen+1)
 		return
 	}
 	l.mergeWarm(now)
@@ -207,28 +216,60 @@ func (l *Log) mergeWarm(now Now) {
 	b, w, s := &l.boot, &l.warm, &l.super.state
 	w.step = warmGood
 	switch {
-	case b.absent && !b.manifest && !w.foundID || b.absent && !b.manifest && len(w.lineage) == 0 && len(w.spans) == 0 && w.logID == l.cfg.LogID:
+	case b.absent && !b.manifest && b.fenced <= 1 && w.seen == 0 && len(w.spans) == 0: // nobody had it before
 		l.newLog()
 		return
 	case b.absent && !b.manifest:
 		l.mark(MarkRebuild)
+		if w.foundID {
+			l.id = w.logID
+		}
 		*s = segment.Superblock{
-			LogID: w.logID, Sync: l.cfg.Sync, SectorBytes: uint32(l.cfg.SectorBytes), Created: now.Wall,
-			Start: w.start, Frontier: w.start, Epoch: w.seen, Lineage: append(s.Lineage[:0], w.lineage...),
+			LogID: l.id, Sync: l.cfg.Sync, SectorBytes: uint32(l.cfg.SectorBytes), Created: now.Wall,
+			Start: w.start, HotStart: w.start, Frontier: w.start, Epoch: max(w.seen, 1), Lineage: append(s.Lineage[:0], w.lineage...),
 		}
 		if len(s.Lineage) == 0 {
 			s.Lineage = append(s.Lineage, segment.Lineage{Epoch: 1})
 		}
-		l.id = w.logID
 		b.own = owner(s.Lineage)
 	default:
 		b.own = min(b.own, owner(s.Lineage))
 		l.takeLineage(w.lineage)
 	}
 	s.Epoch = max(s.Epoch, w.seen)
-	s.Start = max(s.Start, min(w.start, s.Frontier))
 	b.plan.warm = w
 	l.merged(now)
+}
+
+// tellWarm goes on to the end of an open: to a second marker where there is a warm tier. It names the
+// epoch of this life and where that begins, before anything is served: else what others hold beyond that
+// could come back, in a log that has been seen without it.
+func (l *Log) tellWarm() {
+	l.boot.step, l.boot.at = bootFinish, 0
+	if l.cfg.Warm {
+		l.boot.step = bootTell
+	}
+}
+
+// toldWarm goes on once it is confirmed. That the server took it means that nobody else has written since
+// the first one; what the server has lost since is found once the log runs.
+func (l *Log) toldWarm(now Now, e *FenceWarm, err error) {
+	b, w := &l.boot, &l.warm
+	if err == nil {
+		err = l.fenceFailed(e)
+	}
+	switch {
+	case err == nil:
+		w.fails, w.failure = 0, nil
+		w.took(now, e)
+		b.step, b.at = bootFinish, 0
+	case errors.Is(err, errWarmTaken) && e.Top.State == WarmGood && e.Top.Header.Nonce != l.cfg.Nonce:
+		l.mark(MarkClaimLost)
+		b.restart()
+	default:
+		w.backoff(now, err)
+		b.retryAt = w.retryAt
+	}
 }
 
 // readyWarm begins the life in the warm tier: what it held is what it holds, and what else was
@@ -236,8 +277,8 @@ func (l *Log) mergeWarm(now Now) {
 func (l *Log) readyWarm(now Now) {
 	w := &l.warm
 	l.measureWarm()
-	w.last = WarmID{Generation: w.generation}
-	if c := max(l.super.state.Committed, w.end, l.start); c < l.committed && !l.cfg.WarmAckOnTimeout {
+	w.look() // what was read lies before the second marker
+	if c := max(l.super.state.Committed, w.end, l.start, l.cold.exported); c < l.committed && !l.cfg.WarmAckOnTimeout {
 		l.committed = c
 	}
 	l.raiseCommitted(now)

@@ -199,7 +199,8 @@ func (c *Checker) ackedDuplicate(id OpID, p *op) {
 		c.fail(K1, "a duplicate was acked whose original is not in the log", id, p.first, p.first, c.End())
 		return
 	}
-	settled := t.state == opAcked || t.state == opIn || (p.cohort != 0 && p.cohort == t.cohort)
+	settled := t.state == opAcked || t.state == opIn || (p.cohort != 0 && p.cohort == t.cohort) ||
+		t.state == opUnknown && t.end <= c.committed // another tier has it since
 	if !settled && t.end > c.proven {
 		c.fail(K1, "a duplicate was acked before its original", id, p.first, p.end, c.proven)
 		return

@@ -90,6 +90,7 @@ type Checker struct {
 	committed Offset // greatest Committed seen in this life
 	proven    Offset // end of what the device holds
 	recovered Offset // end at the last open
+	waits     bool   // Committed may be below that until another tier has it
 
 	crashed bool // since the last open
 	lossy   bool // a crash since then kept only the device

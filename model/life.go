@@ -26,7 +26,7 @@ func (c *Checker) Opened(now Time, l Life) {
 	c.judgeEnd(l.End)
 	c.judgeStart(l.Start, l.End)
 	switch {
-	case l.Committed < min(c.seen, l.End):
+	case l.Committed < min(c.seen, l.End) && !l.Waits:
 		c.fail(K2, "Committed came back below what readers had seen", 0, l.Committed, c.seen, l.Committed)
 	case l.Committed > l.End:
 		c.fail(K17, "Committed came back above the end", 0, l.Committed, l.End, l.Committed)
@@ -167,6 +167,7 @@ func (c *Checker) begin(l Life) {
 	c.damages = c.damages[:n]
 	c.proven, c.recovered = end, end
 	c.committed = max(0, min(l.Committed, end))
+	c.waits = l.Waits
 	c.moveStart(max(c.start, min(l.Start, end)))
 	c.crashed, c.lossy, c.lost = false, false, false
 }

@@ -40,6 +40,9 @@ func (c *Checker) TailSeen(now Time, client int32, call Stamp, committed Offset)
 
 func (c *Checker) tail(client int32, call Stamp, committed Offset) {
 	c.raise(committed)
+	if c.waits && committed < c.recovered {
+		return // the log does not know yet what is committed, and whoever reads waits
+	}
 	c.linear.Tail(committed, call, c.stamp)
 	c.seen = max(c.seen, min(committed, c.End()))
 	c.history.tail(c, client, call, committed)

@@ -58,6 +58,7 @@ type Life struct {
 
 	Start, End Offset // what it recovered; the first life of a new log has 0, 0
 	Committed  Offset // what readers may see at once
+	Waits      bool   // what else it recovered is shown once another tier has it, too
 }
 
 // Producer identifies an idempotent batch; ID 0 is none (the log's own "none" may differ).

@@ -19,6 +19,7 @@ const coreMarksMax = len(core.MarkSet{}) * 64
 type MarkCounts struct {
 	disk   [64]int64
 	bucket [64]int64
+	server [64]int64
 	core   [coreMarksMax]int64
 	sim    [64]int64
 	tiers  [core.TierCount]int64 // runs whose log had that tier
@@ -28,6 +29,7 @@ type MarkCounts struct {
 func (c *MarkCounts) Add(m *Marks) {
 	count(c.disk[:], uint64(m.Disk))
 	count(c.bucket[:], uint64(m.Bucket))
+	count(c.server[:], uint64(m.Server))
 	for t := range m.Tiers {
 		if m.Tiers[t] {
 			c.tiers[t]++
@@ -50,6 +52,7 @@ func (c *MarkCounts) Join(o *MarkCounts) {
 	for i := range c.disk {
 		c.disk[i] += o.disk[i]
 		c.bucket[i] += o.bucket[i]
+		c.server[i] += o.server[i]
 		c.sim[i] += o.sim[i]
 	}
 	for i := range c.core {
@@ -61,7 +64,7 @@ func (c *MarkCounts) Join(o *MarkCounts) {
 }
 
 // MarkCount is one mark of the registry and the runs that reached it. The first word of its name is
-// where it lies: disk, core, bucket or sim.
+// where it lies: disk, core, bucket, server or sim.
 type MarkCount struct {
 	Name string
 	Runs int64
@@ -86,7 +89,7 @@ func (c *MarkCounts) List() []MarkCount {
 
 // at returns the count of a mark.
 func (c *MarkCounts) at(e *markEntry) *int64 {
-	return &[...][]int64{c.disk[:], c.core[:], c.bucket[:], c.sim[:]}[e.kind][e.index]
+	return &[...][]int64{c.disk[:], c.core[:], c.bucket[:], c.server[:], c.sim[:]}[e.kind][e.index]
 }
 
 // Put sets the count of a mark by its name in List, and reports whether there is such a mark.

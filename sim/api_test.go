@@ -6,6 +6,7 @@ import (
 	"varve/core"
 	"varve/faultfs"
 	"varve/sim/fakebucket"
+	"varve/sim/fakevalkey"
 )
 
 // The counts name the marks exactly as the registry does, each at its own place.
@@ -14,6 +15,7 @@ func TestMarkCountsFollowTheRegistry(t *testing.T) {
 	all.Disk = ^faultfs.FaultSet(0)
 	all.Core = core.MarkSet{^uint64(0), ^uint64(0)}
 	all.Bucket, all.Tiers = ^fakebucket.FaultSet(0), Tiers{core.TierCold: true, core.TierWarm: true}
+	all.Server = ^fakevalkey.FaultSet(0)
 	all.Sim = ^uint64(0)
 	var c MarkCounts
 	c.Add(&all)

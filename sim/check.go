@@ -13,7 +13,11 @@ import (
 // audit reads all that the log holds, at one instant, with a process of its own.
 func (w *World) audit() {
 	w.refreshView()
-	w.auditView(&w.view, w.log.Committed(), w.check.End())
+	committed := w.log.Committed()
+	if w.h.Warm() { // what waits for the warm tier after an open is there all the same
+		committed = w.log.End()
+	}
+	w.auditView(&w.view, committed, w.check.End())
 }
 
 // auditView reads all that a view promises.
@@ -21,6 +25,7 @@ func (w *World) auditView(v *core.View, committed, end core.Offset) {
 	w.disk.Pause()
 	defer w.disk.Resume()
 	defer w.calmBucket()()
+	defer w.calmServer()()
 	now, c := w.clock.mono, &w.auditor.cursor
 	w.check.AuditBegin(now)
 	next := w.log.Start()
@@ -107,6 +112,7 @@ func (p *planner) init(w *World) {
 	p.w, p.log, p.fs = w, new(core.Log), w.disk.FS(2)
 	p.store = disk.NewStore(p.fs)
 	p.store.SetObjects(w.cold.store)
+	p.store.SetStreams(w.warm.look)
 }
 
 // plan makes the plan; nil if the log does not get that far.
@@ -115,6 +121,7 @@ func (p *planner) plan() *core.Plan {
 	w.disk.Pause()
 	defer w.disk.Resume()
 	defer w.calmBucket()()
+	defer w.calmServer()()
 	cfg := w.h.Config[w.process.config]
 	cfg.ReadOnly = true
 	now := w.clock.now()
@@ -123,9 +130,16 @@ func (p *planner) plan() *core.Plan {
 		return nil
 	}
 	p.store.Reset(p.fs)
+	if w.h.Warm() {
+		w.warm.look.Reset(p.store)
+	}
 	for {
 		if e := p.log.Next(now, core.Hot); e != nil {
 			p.log.Complete(now, e, p.store.Run(e))
+			continue
+		}
+		if e := p.log.Next(now, core.Warm); e != nil {
+			p.log.Complete(now, e, w.warm.look.Run(e))
 			continue
 		}
 		e := p.log.Next(now, core.Catalogue)
@@ -155,6 +169,7 @@ func (p *planner) again() {
 	l := w.log
 	switch {
 	case w.damaged():
+	case w.h.Warm() && p.log.Start() > l.Start(): // an entry announces a trim that the superblock does not have yet
 	case !plan.Empty():
 		w.fail("K10", "a second recovery would change something")
 		if w.Trace != nil {

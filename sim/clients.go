@@ -44,6 +44,7 @@ func (w *World) schedule(e *Event) {
 	w.rng.Seed(e.Sub)
 	w.dice.Seed(sub(e.Sub, 6))
 	w.disk.Seed(sub(e.Sub, 7))
+	w.warm.rng.Seed(sub(e.Sub, 12))
 	w.note(hashEvent, uint64(e.Kind), e.Sub)
 	if e.Kind.IsOp() {
 		w.res.Ops++
@@ -109,10 +110,12 @@ func (w *World) happen(e *Event) {
 	case Hurt:
 		w.disk.SetRates(&w.h.Rates)
 		w.hurtBucket(true)
+		w.hurtServer(true)
 		p.faults = true
 	case Heal:
 		w.disk.Heal()
 		w.hurtBucket(false)
+		w.hurtServer(false)
 		p.faults = false
 	case Clock:
 		w.clock.jump(e.A, e.B)
@@ -141,6 +144,8 @@ func (w *World) happen(e *Event) {
 		w.spoil(e)
 	case Outage:
 		w.outage(e)
+	case Server:
+		w.serverEvent(e)
 	case Slow:
 		w.slow[e.A] = max(w.slow[e.A], e.B)
 		if e.B >= second {

@@ -30,10 +30,11 @@ const bucketLatency = 4
 
 // coldWorld is the cold tier of a world.
 type coldWorld struct {
-	bucket  *fakebucket.Bucket
-	store   *cold.Store
-	kept    core.Offset // what the objects held then
-	exposed bool        // the disk was lost since the last open
+	bucket    *fakebucket.Bucket
+	store     *cold.Store
+	kept      core.Offset // what the objects held then
+	exposed   bool        // the disk was lost since the last open
+	elsewhere bool        // and what is opened has a disk of its own
 
 	seen     uint64            // changes of the bucket up to which the rest was read
 	there    bool              // a manifest that can be read
@@ -59,14 +60,20 @@ func (c *coldWorld) init(w *World) {
 
 func (c *coldWorld) reset(w *World) {
 	w.lanes = core.Uploads
+	switch {
+	case w.h.Warm():
+		w.lanes = core.LaneCount
+	case w.h.Cold():
+		w.lanes = core.Warm
+	}
+	c.exposed = false
 	if !w.h.Cold() {
 		return
 	}
-	w.lanes = core.LaneCount
 	c.bucket.Reset(fakebucket.Params{Seed: sub(w.h.Seed, 6), PartBytesMin: partBytesMin})
 	c.bucket.SetFaults(w.h.Bucket)
 	w.rival.reset()
-	c.exposed, c.swaps, c.told = false, 0, c.told[:0]
+	c.swaps, c.told = 0, c.told[:0]
 }
 
 // begin starts a life of the process.
@@ -93,15 +100,16 @@ func (c *coldWorld) misread() bool {
 
 // lose takes the disk away: what is left of the log is what the manifest lists.
 func (w *World) lose(e *Event) {
-	if !w.h.Cold() || !w.h.On(SwLose) {
+	if !w.h.other() || !w.h.On(SwLose) {
 		return
 	}
 	w.leave(e.A)
+	w.cold.elsewhere = false
 	w.disk.Lose()
 	w.hits = w.hits[:0]
 	w.res.Marks.add(MarkDiskLost)
 	if w.Trace != nil {
-		w.say(TrackWorld, Lost, "the disk is lost; objects hold the log up to %d", w.cold.kept)
+		w.say(TrackWorld, Lost, "the disk is lost; other tiers hold the log up to %d", w.cold.kept)
 	}
 }
 
@@ -109,7 +117,7 @@ func (w *World) lose(e *Event) {
 // holds what it wrote when it had the log before. What the host before has not exported is lost to it.
 // The process there dies, or lives on beside it: see rival.
 func (w *World) move(e *Event) {
-	if !w.h.Cold() || !w.h.On(SwMove) {
+	if !w.h.other() || !w.h.On(SwMove) {
 		return
 	}
 	lives := e.B > 0 && w.mayLiveOn()
@@ -118,6 +126,7 @@ func (w *World) move(e *Event) {
 		w.part(e)
 	}
 	w.leave(e.A)
+	w.cold.elsewhere = true
 	w.disk, w.other = w.other, w.disk
 	w.disk.SetFaults(w.h.Faults)
 	w.disk.Heal()
@@ -128,7 +137,7 @@ func (w *World) move(e *Event) {
 	w.useDisk()
 	w.res.Marks.add(MarkMoved)
 	if w.Trace != nil {
-		w.say(TrackWorld, Lost, "another host takes over; objects hold the log up to %d; the process before lives on: %v", w.cold.kept, lives)
+		w.say(TrackWorld, Lost, "another host takes over; other tiers hold the log up to %d; the process before lives on: %v", w.cold.kept, lives)
 	}
 }
 
@@ -148,10 +157,7 @@ func (w *World) leave(delay int64) {
 		w.spendBudget()
 		w.die(DeathKill)
 	}
-	w.cold.kept = 0
-	if w.cold.manifest() {
-		w.cold.kept = max(w.cold.m.Exported(), w.cold.m.Start)
-	}
+	w.cold.kept = w.kept()
 	w.places = w.places[:0]
 	w.struck, w.super.Frontier = bothSlots, 0
 	w.cold.exposed = true

@@ -27,11 +27,11 @@ func Expand(s *Schedule, seed uint64, ops int) { ExpandMix(s, MixDisk, seed, ops
 
 // ExpandMix is Expand for another mix of tiers.
 func ExpandMix(s *Schedule, mixed Mix, seed uint64, ops int) {
-	x := expander{s: s, cold: mixed == MixCold}
+	x := expander{s: s, cold: mixed == MixCold || mixed == MixTiers, warm: mixed >= MixWarm}
 	x.r.Seed(mix(seed))
 	s.Events = s.Events[:0]
 	s.Header = Header{Seed: seed, Profile: drawProfile(&x.r)}
-	x.old = !x.cold && sub(seed, 4)%oldEvery == 0
+	x.old = mixed == MixDisk && sub(seed, 4)%oldEvery == 0
 	if x.old {
 		s.Header.Profile = Calm
 	}
@@ -53,6 +53,7 @@ type expander struct {
 	deaths  int64 // still to come
 	old     bool  // the log has a long lineage
 	cold    bool  // there is a cold tier
+	warm    bool  // there is a warm tier
 	hurting bool
 	failing bool  // some call may fail
 	aiming  bool  // the profile arms single failures
@@ -129,11 +130,18 @@ func (x *expander) header() {
 		x.coldHeader()
 		x.coldConfig(&h.Config[0])
 	}
+	if x.warm {
+		x.warmHeader()
+		x.warmConfig(&h.Config[0])
+	}
 	h.Config[1] = h.Config[0]
 	if x.on(SwConfig) {
 		x.config(&h.Config[1])
 		if x.cold {
 			x.coldConfig(&h.Config[1])
+		}
+		if x.warm {
+			x.warmConfig(&h.Config[1])
 		}
 	}
 }
@@ -383,6 +391,9 @@ func (x *expander) world(left int64) {
 	}
 	if x.cold {
 		x.coldWorld()
+	}
+	if x.warm {
+		x.warmWorld()
 	}
 }
 

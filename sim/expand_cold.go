@@ -12,12 +12,14 @@ type Mix uint8
 
 // Mixes.
 const (
-	MixDisk Mix = iota // the local disk alone
-	MixCold            // and a bucket
+	MixDisk  Mix = iota // the local disk alone
+	MixCold             // and a bucket
+	MixWarm             // the disk and a Valkey server
+	MixTiers            // all three
 	mixCount
 )
 
-var mixNames = [mixCount]string{"disk", "cold"}
+var mixNames = [mixCount]string{"disk", "cold", "warm", "tiers"}
 
 // String returns the word of a mix.
 func (m Mix) String() string {
@@ -100,13 +102,8 @@ func (x *expander) coldWorld() {
 	if x.on(SwOutage) && x.percent(4) {
 		x.emit(Event{Kind: Outage, A: x.r.Below(outageCount)})
 	}
-	gone := func(kind Kind) {
-		delay := x.r.Between(microsecond, 5*millisecond)
-		x.emit(Event{Kind: kind, A: delay})
-		x.at += delay + x.openTime()
-	}
 	if x.on(SwLose) && x.percent(2) {
-		gone(Lose)
+		x.gone(Lose)
 	}
 	if x.on(SwSpoil) && x.percent(8) {
 		x.emit(Event{Kind: Spoil, A: x.r.Below(1001), B: x.r.Below(spoilCount)})
@@ -116,12 +113,19 @@ func (x *expander) coldWorld() {
 	}
 }
 
+// gone takes the disk away for good, or for the time that another host has the log.
+func (x *expander) gone(kind Kind) {
+	delay := x.r.Between(microsecond, 5*millisecond)
+	x.emit(Event{Kind: kind, A: delay})
+	x.at += delay + x.openTime()
+}
+
 // moves lets another host take over. In some cases the one before lives on; in some of them it had not
 // opened the log yet, because it had been taken over just before.
 func (x *expander) moves() {
 	r := &x.r
 	e := Event{Kind: Move, A: r.Between(microsecond, 5*millisecond)}
-	if !x.percent(33) {
+	if !x.percent(33) || x.warm {
 		x.emit(e)
 		x.at += e.A + x.openTime()
 		return

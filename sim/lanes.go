@@ -71,7 +71,7 @@ func (w *World) launch(lane core.Lane) {
 	f.executed, f.done, f.begun, f.err, f.sync = false, false, false, nil, f.syncing()
 	w.exclusive(lane)
 	took := w.latency(f.sync)
-	if lane >= core.Uploads {
+	if lane == core.Uploads || lane == core.Catalogue {
 		took = 1 + w.rng.Below(2*bucketLatency*w.h.Sync)
 	}
 	if extra := w.slow[lane]; extra > 0 {
@@ -88,6 +88,9 @@ func (w *World) launch(lane core.Lane) {
 	}
 	if draw&1 == 0 {
 		w.carry(f)
+		if lane == core.Warm {
+			took += w.warm.server.TakeDelay()
+		}
 	} else if s, ok := f.effect.(*core.Sync); ok && draw>>3&1 == 0 {
 		f.begun = w.fs.BeginSync(w.store.SegmentName(s.Base, s.Segment)) == nil
 		f.covers = w.process.written
@@ -171,6 +174,7 @@ func (w *World) step(lane core.Lane) {
 	f := &w.flights[lane]
 	if !f.executed {
 		w.carry(f)
+		w.warm.server.TakeDelay() // it answered just in time
 	}
 	if w.fs.Dead() {
 		return
@@ -196,9 +200,15 @@ func (w *World) completed(lane core.Lane) {
 		w.supers(e, err != nil)
 	}
 	w.log.Complete(w.clock.now(), e, err)
-	if err != nil && lane < core.Uploads { // what a bucket refuses is tried again
+	if err != nil && lane < core.Uploads && !fromWarm(e) { // what other tiers refuse is tried again
 		w.told(e.Result().Failed, before)
 	}
+}
+
+// fromWarm reports whether an effect reads the warm tier, and could not.
+func fromWarm(e core.Effect) bool {
+	r, ok := e.(*core.Replace)
+	return ok && r.Object.Tier == core.TierWarm && r.Failed == core.StepRead
 }
 
 // told judges what the log did with an error. After a failed sync it must not go on, because nobody
@@ -239,10 +249,14 @@ func (w *World) execute(f *flight) {
 		w.dieInSave(e, stage)
 	}
 	before, failed := w.fs.Calls(), w.disk.Counts().Failed
-	if e.Lane() >= core.Uploads {
+	switch lane := e.Lane(); {
+	case lane == core.Warm:
+		f.done, f.err = w.warm.store.Step(e)
+		w.warmCalled(e, f.err)
+	case lane >= core.Uploads:
 		f.done, f.err = w.cold.store.Step(e)
 		w.bucketCalled(e)
-	} else {
+	default:
 		f.done, f.err = w.store.Step(e)
 	}
 	f.executed = true
@@ -356,6 +370,8 @@ func (w *World) taint(c *core.Commit) {
 // the free space does not count as a failed call.)
 func (w *World) surfaced(e core.Effect, stage int) {
 	switch e := e.(type) {
+	case *core.Mirror: // the footer of what it reads, which saves looking for a batch
+		return
 	case *core.Scan:
 		if e.File.Index {
 			return

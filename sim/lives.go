@@ -20,6 +20,7 @@ type process struct {
 	life    int32
 	config  int64
 	rescue  bool // the operator opens with allow_damaged and repair_checksum_tail
+	accept  bool // and with accept_loss: what only a lost disk held is given up
 	loaded  bool // the open has read the manifest
 	tried   bool // and tried to claim it
 	faults  bool // random faults are on
@@ -54,7 +55,7 @@ func (w *World) start() {
 	w.dead, w.log = w.log, w.dead
 	w.ask = askAll
 	*p = process{
-		life: p.life + 1, config: p.config, rescue: p.rescue, recovery: p.recovery, failed: p.failed,
+		life: p.life + 1, config: p.config, rescue: p.rescue, accept: p.accept, recovery: p.recovery, failed: p.failed,
 		bound: p.bound, doom: p.doom, saves: p.saves, lives: p.lives, final: p.final, delay: millisecond,
 		faults: p.faults, injected: w.disk.Counts().Injected,
 	}
@@ -63,6 +64,7 @@ func (w *World) start() {
 	w.spoiled = 0
 	w.store.Reset(w.fs)
 	w.cold.begin(w)
+	w.warm.begin(w)
 	w.cold.told = w.cold.told[:0]
 	w.view.Version, w.cold.view.Version = 1<<64-1, 1<<64-1 // of another log
 	if n := p.recovery[0]; n > 0 && w.stage == stageSafety {
@@ -89,6 +91,7 @@ func (w *World) start() {
 	cfg := w.h.Config[p.config]
 	p.nonce = sub(w.h.Seed, uint64(p.life)<<32) | 1
 	cfg.Nonce = p.nonce
+	cfg.AcceptLoss = p.accept
 	if p.rescue {
 		cfg.AllowDamaged, cfg.RepairChecksumTail = true, true
 	}
@@ -177,6 +180,14 @@ func (w *World) judgeOpenError(err error) {
 		w.fail("K11", "an open was refused for damage to records that whole objects hold: "+err.Error())
 		return
 	}
+	if _, ok := err.(*core.RefusedError); ok && w.h.Warm() && w.cold.exposed && !p.accept && !w.promised() && w.cold.kept < w.check.End() {
+		p.accept = true // the disk is gone, and what only the disk held with it: the operator gives it up
+		return
+	}
+	if _, ok := err.(*core.RefusedError); ok && w.h.Warm() && w.warm.server.Marks()&lossy != 0 && w.log.Marks().Has(core.MarkTierGap) {
+		w.refuse() // two holders of the same records have lost them
+		return
+	}
 	if _, ok := err.(*core.RefusedError); !w.damaged() || ok && w.oneSlotIsWhole() {
 		w.fail("K25", "an open was refused although nothing was damaged: "+err.Error())
 		return
@@ -235,7 +246,9 @@ func (w *World) idle(before core.Lane) bool {
 // opened takes what a finished recovery claims, and looks at what it really holds.
 func (w *World) opened() {
 	p, l := &w.process, w.log
-	p.opened, p.failed, p.rescue = true, 0, false
+	p.opened, p.failed, p.rescue, p.accept = true, 0, false, false
+	forgot := w.cold.exposed && w.h.Warm() && !w.h.Cold() && !w.promised() // the server may have lost the markers, too
+	w.keptStill()
 	w.cold.exposed = false
 	if w.stage > stageLiveness {
 		w.stage = stageLiveness // an old error came up in the last close: again
@@ -247,7 +260,7 @@ func (w *World) opened() {
 	}
 	w.excuse()
 	cfg := &w.h.Config[p.config]
-	if l.Epoch() <= w.epoch && !w.oneSlotIsWhole() || l.Start() < w.check.Start() && w.wild() {
+	if forgot && (w.cold.elsewhere || l.Start() < w.check.Start()) || l.Epoch() <= w.epoch && (forgot || !w.oneSlotIsWhole()) || l.Start() < w.check.Start() && w.wild() {
 		w.refuse() // a disk that lies takes the whole log with it, or both superblock slots back
 		return
 	}
@@ -260,7 +273,11 @@ func (w *World) opened() {
 	w.check.Opened(w.clock.mono, model.Life{
 		Epoch: l.Epoch(), Policy: model.Policy(cfg.Sync), SyncInterval: cfg.SyncInterval,
 		Start: l.Start(), End: l.End(), Committed: l.Committed(),
+		Waits: w.h.Warm(),
 	})
+	if l.Committed() < l.End() {
+		w.res.Marks.add(MarkHidden)
+	}
 	if l.End() > 0 {
 		w.audit()
 	}
@@ -367,6 +384,7 @@ func (w *World) gone(orderly bool) {
 	w.joinCore()
 	if orderly {
 		_ = w.store.Close()
+		_ = w.warm.store.Close()
 	}
 	if w.lock != nil {
 		_ = w.lock.Close()

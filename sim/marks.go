@@ -6,6 +6,7 @@ import (
 	"varve/core"
 	"varve/faultfs"
 	"varve/sim/fakebucket"
+	"varve/sim/fakevalkey"
 )
 
 // Mark is something that the simulator itself reached.
@@ -51,6 +52,8 @@ const (
 	MarkRival      // the process of the host before lived on
 	MarkRivalAcked // and acked appends after another had opened the log
 	MarkClaimRace  // and gave way, because both had opened it
+	MarkServer     // something happened to the Valkey server
+	MarkHidden     // an open knew of records that are committed only once the warm tier has them
 	markCount
 )
 
@@ -59,13 +62,14 @@ var markNames = [markCount]string{
 	"second-process", "clock-forward", "clock-back", "clock-freeze", "clock-skew", "config-changed",
 	"pause", "stale-completion", "bad-config", "misuse", "open-failed", "open-refused", "poisoned", "closed",
 	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls", "disk-lost", "outage", "moved", "spoiled",
-	"rival", "rival-acked", "claim-race",
+	"rival", "rival-acked", "claim-race", "server", "hidden",
 }
 
 // Marks is what a run, or many, reached: of the disk, the core and the simulator.
 type Marks struct {
 	Disk   faultfs.FaultSet
 	Bucket fakebucket.FaultSet
+	Server fakevalkey.FaultSet
 	Core   core.MarkSet
 	Sim    uint64
 	Tiers  Tiers // that the log had
@@ -77,6 +81,7 @@ func (m *Marks) add(x Mark) { m.Sim |= 1 << x }
 func (m *Marks) Join(o *Marks) {
 	m.Disk |= o.Disk
 	m.Bucket |= o.Bucket
+	m.Server |= o.Server
 	for i := range m.Core {
 		m.Core[i] |= o.Core[i]
 	}
@@ -93,6 +98,9 @@ func (w *World) collectMarks() {
 	}
 	if w.h.Cold() {
 		w.res.Marks.Bucket |= w.cold.bucket.Marks()
+	}
+	if w.h.Warm() {
+		w.res.Marks.Server |= w.warm.server.Marks()
 	}
 	for t, has := range [...]bool{core.TierHot: true, core.TierCold: w.h.Cold(), core.TierWarm: w.h.Warm()} {
 		w.res.Marks.Tiers[t] = w.res.Marks.Tiers[t] || has
@@ -124,6 +132,7 @@ const (
 	markOfDisk markKind = iota
 	markOfCore
 	markOfBucket
+	markOfServer
 	markOfSim
 )
 
@@ -153,6 +162,8 @@ func (e *markEntry) has(m *Marks) bool {
 		return m.Core.Has(core.Mark(e.index))
 	case markOfBucket:
 		return m.Bucket.Has(fakebucket.Fault(e.index))
+	case markOfServer:
+		return m.Server.Has(fakevalkey.Fault(e.index))
 	}
 	return m.Sim>>e.index&1 != 0
 }
@@ -178,9 +189,17 @@ func registry() []markEntry {
 			all = append(all, markEntry{"bucket " + f.String(), core.TierCold, markOfBucket, int(f)})
 		}
 	}
+	for f := fakevalkey.NoFault + 1; f < fakevalkey.FaultCount; f++ {
+		if serverFaults.Has(f) {
+			all = append(all, markEntry{"server " + f.String(), core.TierWarm, markOfServer, int(f)})
+		}
+	}
 	for s := Mark(0); s < markCount; s++ {
 		tier := core.TierHot
-		if s >= MarkDiskLost {
+		switch {
+		case s >= MarkServer:
+			tier = core.TierWarm
+		case s >= MarkDiskLost:
 			tier = core.TierCold
 		}
 		all = append(all, markEntry{"sim " + markNames[s], tier, markOfSim, int(s)})
@@ -202,7 +221,7 @@ func (m *Marks) Names() (reached, missing []string) {
 
 // Count returns how many marks were reached.
 func (m *Marks) Count() int {
-	n := bits.OnesCount64(uint64(m.Disk)) + bits.OnesCount64(m.Sim)
+	n := bits.OnesCount64(uint64(m.Disk)) + bits.OnesCount64(uint64(m.Server)) + bits.OnesCount64(m.Sim)
 	for _, w := range m.Core {
 		n += bits.OnesCount64(w)
 	}

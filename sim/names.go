@@ -14,7 +14,7 @@ var kindNames = [kindCount]string{
 	RollNow: "roll", FindTime: "findtime", Restart: "restart", Crash: "crash", Doom: "doom",
 	Arm: "arm", Hurt: "hurt", Heal: "heal", Clock: "clock", Pause: "pause",
 	WriteBack: "writeback", Rot: "rot", Second: "second", Slow: "slow", Idle: "idle",
-	Offload: "offload", Lose: "lose", Move: "move", Spoil: "spoil", Outage: "outage",
+	Offload: "offload", Lose: "lose", Move: "move", Spoil: "spoil", Outage: "outage", Server: "server",
 }
 
 // argNames are the words of the arguments A, B, C, D; "" means not used and zero.
@@ -38,6 +38,7 @@ var argNames = [kindCount][4]string{
 	Move:     {"delay", "pause"},
 	Spoil:    {"where", "how"},
 	Outage:   {"how"},
+	Server:   {"how", "replica"},
 }
 
 // words are the values of arguments that are no amounts. Those of Arm are in package faultfs.
@@ -49,6 +50,7 @@ var words = [kindCount][4][]string{
 	Slow:   {0: {"tail", "sync", "hot", "uploads", "catalogue", "warm"}},
 	Spoil:  {1: {"rot", "expired"}},
 	Outage: {0: {"over", "timeout", "throttled", "denied"}},
+	Server: {0: {"failover", "restart", "freeze", "thaw", "disconnect"}},
 }
 
 var deathWords = []string{"kill", "power", "kill+power", "kill+pressure", "kill+pressure+power", "power+power"}
@@ -99,7 +101,7 @@ var switchNames = [switchCount]string{
 	SwFreeze: "clock-freeze", SwSkew: "clock-skew", SwConfig: "config", SwPause: "pause",
 	SwProducers: "producers", SwTrim: "trim", SwRoll: "roll", SwBig: "big", SwZeros: "zeros",
 	SwIdle: "idle", SwOffload: "offload", SwLose: "lose", SwOutage: "outage", SwMove: "move",
-	SwSpoil: "spoil",
+	SwSpoil: "spoil", SwServer: "server",
 }
 
 // configKey is one number of a configuration in the text form.

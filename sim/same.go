@@ -57,6 +57,7 @@ func (w *World) calm(s *Schedule) {
 	c := &w.calls
 	c.Header = Header{
 		Seed: s.Header.Seed, Profile: Calm, Clients: s.Header.Clients, Write: s.Header.Write, Sync: s.Header.Sync,
+		Replicas: s.Header.Replicas,
 		Switches: s.Header.Switches & (1<<SwProducers | 1<<SwTrim | 1<<SwRoll | 1<<SwBig | 1<<SwZeros),
 	}
 	c.Events = c.Events[:0]
@@ -105,7 +106,10 @@ func (w *World) calmConfig(s *Schedule, n int) {
 	c.LocalRetentionBytes, c.LocalRetentionAge = core.Unlimited, core.Unlimited
 	c.ProducersMax = producersMax
 	c.RepairChecksumTail, c.AllowDamaged = false, false
+	c.WarmWait = second
 	if n > 0 {
+		c.WarmReplicas, c.WarmAckOnTimeout = min(n, int(s.Header.Replicas)), n == 2
+		c.WarmEntryBytes = 1 << (4 * n)
 		c.Sync = (c.Sync + segment.SyncMode(n)) % 3
 		c.SectorBytes = 512 << (n * 3 / 2)
 		c.SegmentBytes = max(c.SegmentBytes*3/2%8192, 2*int64(c.SectorBytes))

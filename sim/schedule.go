@@ -4,6 +4,7 @@ import (
 	"varve/core"
 	"varve/faultfs"
 	"varve/sim/fakebucket"
+	"varve/sim/fakevalkey"
 )
 
 // Kind is what an event of a schedule does. Kinds up to lastOp are operations: calls of a client.
@@ -39,6 +40,7 @@ const (
 	Move      // delay before the open, pause: another host opens the log, with a disk of its own; the process before dies, or goes on after the pause if that is not 0
 	Spoil     // where (permille of the objects that the manifest lists), how (see SpoilKind): the bucket damages one
 	Outage    // how (see OutageKind), calls that are answered before it: every call of the bucket fails
+	Server    // how (see ServerKind), which replica: something happens to the Valkey server
 	kindCount
 )
 
@@ -55,6 +57,19 @@ const (
 	SpoilRot     SpoilKind = iota // O9: a bit is flipped
 	SpoilExpired                  // O10: it is deleted
 	spoilCount
+)
+
+// ServerKind is what happens to a Valkey server.
+type ServerKind = int64
+
+// What happens to it.
+const (
+	ServerFailover   ServerKind = iota // W4
+	ServerRestart                      // W5
+	ServerFreeze                       // W2: a replica stands still
+	ServerThaw                         // and goes on
+	ServerDisconnect                   // W1
+	serverCount
 )
 
 // OutageKind is how a bucket does not answer.
@@ -152,6 +167,7 @@ const (
 	SwOutage // of the bucket
 	SwMove   // to another host and back
 	SwSpoil  // the bucket damages objects
+	SwServer // the Valkey server fails over, restarts, loses touch with replicas
 	switchCount
 )
 
@@ -171,6 +187,10 @@ type Header struct {
 	Sync     int64         // typical latency of a sync, ns
 	Bucket   fakebucket.FaultSet
 	Refusals fakebucket.Rates // as Rates, for calls of the bucket
+	Server   fakevalkey.FaultSet
+	Strikes  fakevalkey.Rates // chance in 65536 that a call of the server meets one
+	Replicas int64            // of the server
+	Persist  int64            // what a restart of it leaves; see fakevalkey.Persist
 	Capacity int64            // bytes of the disk; 0: plenty
 	Config   [2]core.Config   // of the first life; of lives after a Restart or Crash that says so
 }
@@ -187,6 +207,9 @@ func (h *Header) Cold() bool { return h.Config[0].Cold }
 // Warm reports whether the log has a warm tier.
 func (h *Header) Warm() bool { return h.Config[0].Warm }
 
+// other reports whether the log has a tier beside the disk.
+func (h *Header) other() bool { return h.Cold() || h.Warm() }
+
 func (h *Header) has(t core.Tier) bool {
 	switch t {
 	case core.TierCold:
@@ -194,7 +217,7 @@ func (h *Header) has(t core.Tier) bool {
 	case core.TierWarm:
 		return h.Warm()
 	case anyOther:
-		return h.Cold() || h.Warm()
+		return h.other()
 	}
 	return true
 }

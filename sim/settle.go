@@ -235,6 +235,12 @@ func (w *World) beginLiveness() {
 	w.disk.Heal()
 	w.disk.SetCapacity(0)
 	w.healBucket()
+	w.healServer()
+	w.warm.restAt = 0
+	if w.h.Warm() { // an idle log looks once an interval whether the server has it all
+		w.warm.restAt = w.clock.mono + 2*w.h.Config[w.process.config].RetentionCheckInterval
+		w.queue.push(entry{at: w.warm.restAt, kind: wakeTimer, life: -1})
+	}
 	w.fs.SetCallBudget(-1, false)
 	p := &w.process
 	p.faults, p.recovery, p.failed, p.saves = false, [2]int64{}, 0, 0
@@ -277,7 +283,7 @@ func (w *World) progress() {
 		w.pump()
 		w.deadline()
 	case w.stage == stageLiveness:
-		if w.rival.alive || w.followersBehind() || w.exports() {
+		if w.rival.alive || w.followersBehind() || w.exports() || w.clock.mono < w.warm.restAt {
 			return
 		}
 		w.stage = stageRetain
@@ -301,6 +307,9 @@ func (w *World) progress() {
 // quiet reports whether nothing is under way.
 func (w *World) quiet() bool {
 	if w.log.Phase() != core.Ready || w.wait < len(w.waiting) || !w.idle(core.LaneCount) {
+		return false
+	}
+	if s := w.log.Stats(); w.h.Warm() && (w.log.Committed() < w.log.End() || s.WarmEnd < w.log.End() || s.WarmError != nil) {
 		return false
 	}
 	for i := range w.readers {
@@ -333,10 +342,10 @@ func (w *World) follower() *reader {
 }
 
 // retainedByNow judges that a life, however short, has let go of what its open found too much of. The
-// age of what is inherited is not beyond doubt then, and a cold tier may not have answered.
+// age of what is inherited is not beyond doubt then, and another tier may not have answered.
 func (w *World) retainedByNow() {
 	p := &w.process
-	if r := w.policy(w.lastConfig); r.Bytes != model.Unlimited && !w.h.Cold() && !w.damaged() && !p.hurt(w) {
+	if r := w.policy(w.lastConfig); r.Bytes != model.Unlimited && !w.h.other() && !w.damaged() && !p.hurt(w) {
 		r.Age = model.Unlimited
 		w.check.RetentionDone(w.clock.mono, p.wallReady, r, w.atOpen)
 	}
@@ -420,6 +429,7 @@ func (w *World) close() {
 	w.stage = stageClosing
 	w.audit()
 	w.auditCold()
+	w.auditWarm()
 	if r := w.follower(); r != nil && r.pos.Offset >= w.log.Start() {
 		w.check.ReaderDone(w.clock.mono, r.id)
 	}

@@ -10,6 +10,7 @@ import (
 	"varve/core"
 	"varve/faultfs"
 	"varve/sim/fakebucket"
+	"varve/sim/fakevalkey"
 )
 
 // eventsMax and opsMax bound a schedule: a hostile file cannot ask for more.
@@ -64,6 +65,20 @@ func (s *Schedule) AppendText(dst []byte) []byte {
 		for op, rate := range h.Refusals {
 			if rate != 0 {
 				dst = fmt.Appendf(dst, " %s=%d", fakebucket.Op(op), rate)
+			}
+		}
+	}
+	if h.Warm() {
+		dst = fmt.Appendf(dst, "\nreplicas %d\npersist %d\nserver", h.Replicas, h.Persist)
+		for f := fakevalkey.NoFault + 1; f < fakevalkey.FaultCount; f++ {
+			if h.Server.Has(f) {
+				dst = fmt.Appendf(dst, " %s", f)
+			}
+		}
+		dst = append(dst, "\nstrikes"...)
+		for f, rate := range h.Strikes {
+			if rate != 0 {
+				dst = fmt.Appendf(dst, " %s=%d", fakevalkey.Fault(f), rate)
 			}
 		}
 	}
@@ -155,6 +170,10 @@ func (p *parser) finish() error {
 		return p.fail("latencies of 1 ns to 1 s", fmt.Sprint(h.Write, " ", h.Sync))
 	case h.Config[0].Cold != h.Config[1].Cold || h.Config[0].Warm != h.Config[1].Warm:
 		return p.fail("the same tiers in both configurations", "others")
+	case h.Replicas < 0 || h.Replicas > fakevalkey.ReplicasMax:
+		return p.fail(fmt.Sprintf("replicas 0..%d", fakevalkey.ReplicasMax), strconv.FormatInt(h.Replicas, 10))
+	case h.Persist < 0 || h.Persist > int64(fakevalkey.Nothing):
+		return p.fail(fmt.Sprintf("persist 0..%d", fakevalkey.Nothing), strconv.FormatInt(h.Persist, 10))
 	case h.Capacity < 0:
 		return p.fail("capacity of 0 or more", strconv.FormatInt(h.Capacity, 10))
 	}
@@ -213,10 +232,19 @@ func (p *parser) header(words []string) error {
 			h.Bucket |= f.Bit()
 		}
 		return nil
+	case "server":
+		for _, w := range rest {
+			f, ok := fakevalkey.ParseFault(w)
+			if !ok || f == fakevalkey.NoFault {
+				return p.fail("a fault of the server", w)
+			}
+			h.Server |= f.Bit()
+		}
+		return nil
 	case "events":
 		p.events = true
 		return nil
-	case "latency", "rates", "refusals", "config.0", "config.1":
+	case "latency", "rates", "refusals", "strikes", "config.0", "config.1":
 		for _, w := range rest {
 			if err := p.pair(key, w); err != nil {
 				return err
@@ -241,9 +269,14 @@ func (p *parser) scalar(key, word string) error {
 	if err != nil {
 		return p.fail("a number", word)
 	}
-	if key == "clients" {
+	switch key {
+	case "clients":
 		h.Clients = v
-	} else {
+	case "replicas":
+		h.Replicas = v
+	case "persist":
+		h.Persist = v
+	default:
 		h.Capacity = v
 	}
 	return nil
@@ -272,6 +305,12 @@ func (p *parser) pair(key, word string) error {
 			return p.fail("call=rate, 0..65535", word)
 		}
 		h.Rates[op] = uint16(v)
+	case "strikes":
+		f, ok := fakevalkey.ParseFault(name)
+		if !ok || v < 0 || v > 65535 {
+			return p.fail("fault=rate, 0..65535", word)
+		}
+		h.Strikes[f] = uint16(v)
 	case "refusals":
 		op := fakebucket.Op(0)
 		for op < fakebucket.OpCount && op.String() != name {
@@ -404,6 +443,10 @@ func argMax(k Kind, i int) int64 {
 		return 1000
 	case k == Spoil && i == 1:
 		return spoilCount - 1
+	case k == Server && i == 0:
+		return serverCount - 1
+	case k == Server:
+		return fakevalkey.ReplicasMax - 1
 	case k == Outage:
 		return outageCount - 1
 	}

@@ -44,7 +44,7 @@ var switchMarks = map[string]Mark{
 	switchNames[SwBackward]: markClockBack, switchNames[SwFreeze]: markClockFreeze, switchNames[SwSkew]: markClockSkew,
 	switchNames[SwConfig]: MarkConfig, switchNames[SwPause]: MarkPause,
 	switchNames[SwLose]: MarkDiskLost, switchNames[SwOutage]: MarkOutage,
-	switchNames[SwMove]: MarkMoved, switchNames[SwSpoil]: MarkSpoiled,
+	switchNames[SwMove]: MarkMoved, switchNames[SwSpoil]: MarkSpoiled, switchNames[SwServer]: MarkServer,
 	recoveryCrash: MarkRecoveryCrash, recoveryTwice: MarkRecoveryCrashTwice,
 }
 
@@ -177,6 +177,8 @@ func switchOf(e *Event) (Switch, bool) {
 		return SwMove, true
 	case Spoil:
 		return SwSpoil, true
+	case Server:
+		return SwServer, true
 	case Slow:
 		if e.B >= second {
 			return SwHang, true

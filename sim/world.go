@@ -52,6 +52,7 @@ type World struct {
 
 	store    *disk.Store
 	cold     coldWorld
+	warm     warmWorld
 	lanes    core.Lane // that the log has
 	log      *core.Log
 	dead     *core.Log // of the life before
@@ -136,6 +137,7 @@ func NewWorld() *World {
 	w.fs = w.disk.FS(0)
 	w.store = disk.NewStore(w.fs)
 	w.cold.init(w)
+	w.warm.init(w)
 	w.rival.init()
 	w.planner.init(w)
 	return w
@@ -170,6 +172,7 @@ func (w *World) reset(s *Schedule) {
 		w.other.Reset(faultfs.Params{Seed: sub(s.Header.Seed, 8), Capacity: s.Header.Capacity})
 	}
 	w.cold.reset(w)
+	w.warm.reset(w)
 	w.check.Record = w.Record
 	w.check.Reset()
 	w.clock.reset()
@@ -223,6 +226,7 @@ func (w *World) caught() {
 		w.log, w.dead = new(core.Log), new(core.Log)
 		w.store = disk.NewStore(w.fs)
 		w.cold.init(w)
+		w.warm.init(w)
 		w.rival.init()
 		w.planner.init(w)
 	}

@@ -17,6 +17,7 @@ var notProven = map[string]string{
 	"D6.stale":                "D1.garbage and D8.misdirect",
 	"D8.misdirect":            "D7.rot and D9.lie together",
 	"D10.writeback":           "what a power loss keeps of dirty sectors (D1.sectors)",
+	"server":                  "random faults of calls, W4 to W6 among them",
 	"D19.torn":                "a tear by D11.short and a death before the roll-back; a bug is known that only D19.torn finds often, but its failure does not become small",
 	"crash-in-recovery-twice": "crash-in-recovery",
 }

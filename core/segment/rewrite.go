@@ -45,6 +45,11 @@ func (w *Rewriter) Add(dst []byte, b *Batch) []byte {
 // End returns the offset that the next batch must have.
 func (w *Rewriter) End() Offset { return w.footer.f.End }
 
+// AppendProducers appends what the batches say of producers, sorted by id.
+func (w *Rewriter) AppendProducers(dst []ProducerState) []ProducerState {
+	return w.footer.producers.appendTo(dst)
+}
+
 // FooterPos returns where the footer will start if the file ends now.
 func (w *Rewriter) FooterPos() int64 { return w.footer.Pos() }
 

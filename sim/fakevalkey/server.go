@@ -1,6 +1,8 @@
 package fakevalkey
 
 import (
+	"slices"
+
 	"varve/core/segment"
 	"varve/tiers/valkey"
 )
@@ -212,15 +214,31 @@ func (s *Server) cut(n int) {
 
 // Has reports whether the primary has an entry.
 func (s *Server) Has(key string, id valkey.ID) bool {
+	x := s.find(key)
+	return x != nil && slices.ContainsFunc(x.entries, func(e entry) bool {
+		return e.id == (rawID{id.Generation, uint64(id.End)})
+	})
+}
+
+// Len returns how many entries the primary has under a key.
+func (s *Server) Len(key string) int {
+	if x := s.find(key); x != nil {
+		return len(x.entries)
+	}
+	return 0
+}
+
+// At returns the value of an entry of a key: of its first field.
+func (s *Server) At(key string, i int) []byte {
+	e := &s.find(key).entries[i]
+	return s.bytes(s.fields[e.first+1])
+}
+
+func (s *Server) find(key string) *stream {
 	for i := range s.streams {
-		if string(s.bytes(s.streams[i].key)) != key {
-			continue
-		}
-		for _, e := range s.streams[i].entries {
-			if e.id == (rawID{id.Generation, uint64(id.End)}) {
-				return true
-			}
+		if string(s.bytes(s.streams[i].key)) == key {
+			return &s.streams[i]
 		}
 	}
-	return false
+	return nil
 }

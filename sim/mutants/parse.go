@@ -36,8 +36,10 @@ type Edit struct {
 
 // Profiles: what the seeds simulate that are run against a mutant.
 const (
-	Disk = "disk"
-	Cold = "cold"
+	Disk  = "disk"
+	Cold  = "cold"
+	Warm  = "warm"
+	Tiers = "tiers"
 )
 
 // Dir is the folder of the mutants, from the root of the module.
@@ -165,8 +167,8 @@ func (p *parser) value(key, value string) error {
 		}
 		p.m.Ops = int(ops)
 	case "profile":
-		if value != Disk && value != Cold {
-			return fmt.Errorf("profile: expected %s or %s, found %q", Disk, Cold, value)
+		if !slices.Contains([]string{Disk, Cold, Warm, Tiers}, value) {
+			return fmt.Errorf("profile: expected %s, %s, %s or %s, found %q", Disk, Cold, Warm, Tiers, value)
 		}
 		p.m.Profile = value
 	case "needs":
@@ -182,7 +184,7 @@ func (p *parser) value(key, value string) error {
 
 // folders hold the code in which a bug may be planted: the product, and of the simulated disk what
 // stands for the operating system's part of it.
-var folders = []string{"core", "core/segment", "core/manifest", "tiers/disk", "tiers/cold", "faultfs"}
+var folders = []string{"core", "core/segment", "core/manifest", "tiers/disk", "tiers/cold", "tiers/warm", "tiers/valkey", "faultfs"}
 
 func (p *parser) section(file string) error {
 	if !slices.Contains(folders, path.Dir(file)) || path.Clean(file) != file || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {

@@ -105,6 +105,7 @@ func (s *Store) copySpan(r *core.Result, e *core.Replace, source Batches) error 
 		e.AppendTime = i.AppendTime
 	}
 	out, e.Bytes = w.Finish(out)
+	e.Producers = w.AppendProducers(e.Producers[:0])
 	s.hot.buf = out
 	if err := writeAll(s.hot.tmp, &s.hot.bufs, out, pos); err != nil {
 		return failed(r, core.StepWrite, err)

@@ -1,0 +1,266 @@
+package sim
+
+import (
+	"errors"
+	"io"
+
+	"varve/core"
+	"varve/core/segment"
+	"varve/core/warmentry"
+	"varve/model"
+	"varve/sim/fakevalkey"
+	"varve/tiers/valkey"
+	"varve/tiers/warm"
+)
+
+// warmName is the log's name in the Valkey server.
+const warmName = "log"
+
+// warmWorld is the warm tier of a world.
+type warmWorld struct {
+	server *fakevalkey.Server
+	store  *warm.Store
+	look   *warm.Store // of the planner
+	rng    Rand
+	key    string
+	restAt int64         // mono at which whatever the server lost is known to be lost
+	entry  valkey.Stored // scratch
+	spans  []warmSpan    // scratch of holds
+}
+
+// warmSpan is records of one epoch that the server has.
+type warmSpan struct {
+	first, end core.Offset
+	epoch      core.Epoch
+}
+
+func (t *warmWorld) init(w *World) {
+	t.server = fakevalkey.New(func(n uint64) uint64 { return t.rng.Next() % n })
+	t.store = t.open(w)
+	t.look = t.open(w)
+	t.key, _ = valkey.Key(warmName)
+	w.store.SetStreams(t.store)
+}
+
+// open returns a store with connections of its own.
+func (t *warmWorld) open(w *World) *warm.Store {
+	bounds := valkey.Bounds{EntryBytes: 1 << 20, PageBytes: 16 << 10, Timeout: second}
+	streams := [2]*valkey.Store{}
+	for i := range streams {
+		s, err := valkey.New(warmName, t.server, bounds)
+		if err != nil {
+			panic("sim: " + err.Error())
+		}
+		streams[i] = s
+	}
+	return warm.NewStore(streams[0], streams[1], w.store)
+}
+
+func (t *warmWorld) reset(w *World) {
+	if !w.h.Warm() {
+		return
+	}
+	t.rng.Seed(sub(w.h.Seed, 11))
+	t.store.Reset(w.store) // connections of the run before: the server gives their memory out again
+	t.look.Reset(w.store)
+	t.server.Reset(fakevalkey.Config{Replicas: int(w.h.Replicas), Persist: fakevalkey.Persist(w.h.Persist)})
+}
+
+// begin starts a life of the process: connections of the one before are gone.
+func (t *warmWorld) begin(w *World) {
+	if w.h.Warm() {
+		t.store.Reset(w.store)
+	}
+}
+
+// warmCalled takes what a call of the server did, and judges it.
+func (w *World) warmCalled(e core.Effect, err error) {
+	if m, ok := e.(*core.Mirror); ok && m.Entry.End > w.process.written {
+		w.fail("K23", "records were mirrored whose commit is not complete")
+	}
+	if w.Trace != nil && err != nil {
+		w.say(TrackWorld, Note, "the server: %v", err)
+	}
+}
+
+// hurtServer switches the random faults of the server.
+func (w *World) hurtServer(on bool) {
+	if !w.h.Warm() {
+		return
+	}
+	var rates fakevalkey.Rates
+	if on {
+		rates = w.h.Strikes
+	}
+	w.warm.server.SetFaults(w.h.Server, &rates)
+}
+
+// healServer ends all faults of the server.
+func (w *World) healServer() {
+	if !w.h.Warm() {
+		return
+	}
+	w.warm.server.SetFaults(0, &fakevalkey.Rates{})
+	for i := range w.h.Replicas {
+		w.warm.server.SetFrozen(int(i), false)
+	}
+}
+
+// calmServer lets who looks from outside the run read the server. The function that it returns gives
+// the server its faults back.
+func (w *World) calmServer() (back func()) {
+	if !w.h.Warm() {
+		return func() {}
+	}
+	w.warm.server.SetFaults(0, &fakevalkey.Rates{})
+	return func() { w.hurtServer(w.process.faults) }
+}
+
+// serverEvent is something that happens to the server.
+func (w *World) serverEvent(e *Event) {
+	if !w.h.Warm() || !w.h.On(SwServer) {
+		return
+	}
+	s := w.warm.server
+	replica := -1
+	if w.h.Replicas > 0 {
+		replica = int(e.B % w.h.Replicas)
+	}
+	switch {
+	case e.A == ServerFailover:
+		s.Failover()
+	case e.A == ServerRestart:
+		s.Restart()
+	case e.A == ServerDisconnect:
+		s.Disconnect()
+	case replica >= 0:
+		s.SetFrozen(replica, e.A == ServerFreeze)
+	}
+	w.keptStill()
+	w.res.Marks.add(MarkServer)
+}
+
+// promised reports whether what is acked is on the server, whatever happens to the disk: every
+// configuration waits for a replica, or for the server where that has none, and nothing happened to it
+// that loses what was confirmed.
+func (w *World) promised() bool {
+	for i := range w.h.Config {
+		c := &w.h.Config[i]
+		if c.WarmAckOnTimeout || c.WarmReplicas == 0 && w.h.Replicas > 0 {
+			return false
+		}
+	}
+	return w.warm.server.Marks()&(lossy|fakevalkey.W4Suffix.Bit()) == 0 ||
+		w.h.Replicas > 0 && w.warm.server.Marks()&lossy == 0
+}
+
+// kept returns how far the tiers that are no disk hold the log: as they promise, or as they do.
+func (w *World) kept() core.Offset {
+	at := core.Offset(0)
+	if w.h.Cold() && w.cold.manifest() {
+		at = max(w.cold.m.Exported(), w.cold.m.Start)
+	}
+	if !w.h.Warm() {
+		return at
+	}
+	if w.promised() {
+		return max(at, w.check.AckedEnd())
+	}
+	from := max(at, w.check.Start())
+	if end := w.warm.holds(w, from); end > from {
+		return end
+	}
+	return at // a Start that only the server knew of is gone, too
+}
+
+// keptStill lowers what a lost disk's log is owed to what the server has not lost meanwhile.
+func (w *World) keptStill() {
+	if w.cold.exposed && w.h.Warm() && !w.promised() {
+		w.cold.kept = min(w.cold.kept, w.kept())
+		w.check.DiskLost(w.clock.mono, w.cold.kept)
+	}
+}
+
+// holds returns how far the server holds the log from an offset on.
+func (t *warmWorld) holds(w *World, at core.Offset) core.Offset {
+	t.spans = t.spans[:0]
+	for i := range t.server.Len(t.key) {
+		if t.read(w, i) && t.entry.Header.Kind == warmentry.Data {
+			if epoch, ok := t.batches(w, false); ok {
+				t.spans = append(t.spans, warmSpan{t.entry.Header.First, t.entry.Header.End, epoch})
+			}
+		}
+	}
+	for more := true; more; {
+		more = false
+		for _, s := range t.spans {
+			if _, epoch := w.check.At(at); s.first <= at && at < s.end && epoch == s.epoch {
+				at, more = at+1, true
+			}
+		}
+	}
+	return at
+}
+
+// read decodes an entry of the server, and reports whether it is the log's.
+func (t *warmWorld) read(w *World, i int) bool {
+	value := t.server.At(t.key, i)
+	body, err := warmentry.ReadHeader(value, &t.entry.Header)
+	t.entry.Body = body
+	return err == nil && t.entry.Header.LogID == w.h.Config[0].LogID
+}
+
+// batches goes through the batches of the entry that was read. It is false if they do not verify, or
+// are of several epochs. judge says that the records are to be compared: where the reference log has
+// that epoch it has these very records.
+func (t *warmWorld) batches(w *World, judge bool) (epoch core.Epoch, ok bool) {
+	walk := t.entry.Header.Walk(t.entry.Body)
+	var i segment.Identity
+	for {
+		b, err := walk.Next(&i)
+		if err != nil {
+			return epoch, errors.Is(err, io.EOF)
+		}
+		if epoch != 0 && epoch != i.Epoch {
+			return 0, false
+		}
+		epoch = i.Epoch
+		if !judge {
+			continue
+		}
+		id := w.identify(b[segment.IdentityBytes:], i.Records)
+		for n := range int64(i.Records) {
+			v, owner := w.check.At(i.Base + n)
+			if owner == i.Epoch && i.Base+n >= w.check.Start() && v != model.MakeValue(id, int(n)) {
+				w.fail("K12", "the warm tier holds another record than the log")
+				return epoch, true
+			}
+		}
+	}
+}
+
+// auditWarm judges K12 in the warm tier: what it holds is what the log holds, and nothing is committed
+// that it lacks, unless the server lost it or the policy acks without it.
+func (w *World) auditWarm() {
+	if !w.h.Warm() {
+		return
+	}
+	t := &w.warm
+	for i := range t.server.Len(t.key) {
+		if !t.read(w, i) {
+			w.fail("K12", "an entry of the warm tier is not the log's")
+			return
+		}
+		if _, ok := t.batches(w, true); !ok {
+			w.fail("K12", "an entry of the warm tier does not verify, or is of several epochs")
+			return
+		}
+	}
+	from := w.log.Stats().WarmFrom
+	if end := t.holds(w, from); end < w.log.Committed() {
+		w.fail("K12", "records are committed, the log has come to rest, and the warm tier lacks them")
+		if w.Trace != nil {
+			w.say(trackLog, Note, "the warm tier holds [%d, %d), committed %d", from, end, w.log.Committed())
+		}
+	}
+}
