@@ -209,6 +209,49 @@ func TestGapBetweenTiers(t *testing.T) {
 	closeLog(t, l)
 }
 
+// TestBucketIsLost: the bucket is there and holds nothing any more. That may be a mistake, so an open waits;
+// accept_loss gives up what was in the bucket alone, and exports what is on disk anew.
+func TestBucketIsLost(t *testing.T) {
+	ctx := context.Background()
+	for _, offloaded := range []int64{0, 100, 200} {
+		dir, bucket := filepath.Join(t.TempDir(), "log"), t.TempDir()
+		l := coldLog(t, dir, bucket, Options{Create: true})
+		appendValues(t, l, 0, 200)
+		if err := errors.Join(l.Export(ctx, 200), l.Offload(ctx, offloaded)); err != nil {
+			t.Fatal(err)
+		}
+		kept := l.Stats().HotStart
+		if offloaded == 0 { // inside a file
+			kept = 50
+			if err := l.Trim(ctx, kept); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closeLog(t, l)
+		bucket = t.TempDir()
+		l = coldLog(t, dir, bucket, Options{Create: true})
+		if s := l.Stats(); s.Phase != "recovering" || s.ColdError == nil || !strings.Contains(s.ColdError.Error(), "accept_loss begins a new one") {
+			t.Fatalf("%+v", s)
+		}
+		if _, err := l.Append(ctx, Record{}); !errors.Is(err, ErrTierDown) {
+			t.Fatal(err)
+		}
+		closeLog(t, l)
+		l = coldLog(t, dir, bucket, Options{AcceptLoss: true})
+		if l.Start() != kept || l.Committed() != 200 {
+			t.Fatalf("records [%d, %d), want [%d, 200)", l.Start(), l.Committed(), kept)
+		}
+		appendValues(t, l, 200, 210)
+		if err := l.Export(ctx, 210); err != nil {
+			t.Fatal(err)
+		}
+		closeLog(t, l)
+		l = coldLog(t, filepath.Join(t.TempDir(), "other"), bucket, Options{})
+		readAll(t, l, kept, 210)
+		closeLog(t, l)
+	}
+}
+
 // TestTwoOwners: who opens the log from its cold tier owns it; the one before finds out at its next
 // swap, and can do nothing more.
 func TestTwoOwners(t *testing.T) {

@@ -121,10 +121,15 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 			l.askWarm()
 		case b.absent:
 			l.newLog()
-		case s.ManifestSequence > 0:
+		case s.ManifestSequence > 0 && !l.cfg.AcceptLoss:
 			l.coldDown(now, errNoManifest)
 		default:
+			if s.ManifestSequence > 0 {
+				l.mark(MarkAcceptLoss)
+				s.Start = max(s.Start, s.HotStart)
+			}
 			c.forget()
+			c.sequence = max(c.sequence, s.ManifestSequence)
 			b.own = owner(s.Lineage)
 			l.warmNext(now)
 		}
@@ -175,7 +180,7 @@ func (l *Log) badManifest(now Now, name string, err error) {
 
 // What keeps an open waiting though the bucket answers.
 var (
-	errNoManifest  = errors.New("core: the bucket holds no manifest, and it did; check cold.url")
+	errNoManifest  = errors.New("core: the bucket holds no manifest, and it did; check cold.url and cold.name; accept_loss begins a new one, without what was in that bucket alone")
 	errOldManifest = errors.New("core: the bucket gives an older manifest than before")
 )
 
@@ -228,7 +233,7 @@ func (l *Log) merged(now Now) {
 		if epoch, limit := ownerOf(s.Lineage, e.Base); e.State == manifest.Finished && (epoch != e.Epoch || e.End > limit) {
 			l.mark(MarkManifestOdd)
 			l.refuseOpen(manifest.ManifestKey, "it lists records of an epoch that does not own them here: the log was written without its cold tier",
-				"give the log a new prefix in cold.url, so that it is exported again")
+				"give the log a new prefix in cold.url, and accept_loss for one open, so that it is exported again")
 			return
 		}
 	}

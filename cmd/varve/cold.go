@@ -155,7 +155,7 @@ func (c *scrubCommand) scrub(ctx context.Context, s *streams, t *coldTier, prefi
 	case r.Manifest == nil:
 		return fmt.Errorf("%s: the manifest is %w; run: varve cold rebuild-manifest", name, errDamaged)
 	case r.Damaged():
-		return fmt.Errorf("%s: the cold tier is %w; while a local disk holds these records, give the log another cold.name to export them again", name, errDamaged)
+		return fmt.Errorf("%s: the cold tier is %w; while a local disk holds these records, give the log another cold.name, and accept_loss for one open, to export them again", name, errDamaged)
 	}
 	return nil
 }

@@ -247,6 +247,12 @@ func TestBucketThatIsNotMounted(t *testing.T) {
 		}
 	}
 	mount("/bucket", "/elsewhere")
+	lost := t.TempDir() + "/bucket" // of a copy of the log, for which nobody waits any more
+	if err := os.CopyFS(root+"/copy/orders", os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, "", logArgs("append", root+"/copy/orders", "--cold-url", "file://"+lost, "--min-free-bytes", "0", "--create", "--accept-loss")...)
+	contains(t, mustRun(t, "", "cold", "scrub", "--cold-url", "file://"+lost), "records [100, 110)", "verdict     clean")
 	for _, empty := range []bool{false, true} {
 		tierWait = 100 * time.Millisecond
 		if empty {

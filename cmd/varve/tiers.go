@@ -244,7 +244,7 @@ var tierWait = 30 * time.Second
 // openLog opens the log in a directory with the tiers of its configuration. The caller calls done
 // after it has closed the log.
 func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *varve.Log, done func(), err error) {
-	use, known := writes, s.Create && manifestSeen(dir)
+	use, known := writes, s.Create && !s.AcceptLoss && manifestSeen(dir)
 	if s.Create && !known {
 		use = makes
 	}
@@ -253,7 +253,7 @@ func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *va
 		return nil, nil, err
 	}
 	if known && errors.Is(t.down, dirbucket.ErrAbsent) {
-		t.down = fmt.Errorf("--create makes no new bucket for a log that has records in one: %w", t.down)
+		t.down = fmt.Errorf("--create makes no new bucket for a log that has records in one, unless accept_loss gives those up: %w", t.down)
 	}
 	out.room = s.room()
 	o := s.options()
