@@ -465,6 +465,9 @@ func (l *Log) complete() {
 	s, p := &l.super.state, &l.boot.plan
 	s.Complete = true
 	s.Frontier = p.End
+	if l.cfg.Warm && len(p.Extents) > 0 {
+		p.HotStart = p.Extents[0].First
+	}
 	s.Start, s.HotStart = max(s.Start, p.Start), p.HotStart
 	n := len(s.Lineage)
 	for n > 0 && s.Lineage[n-1].First >= p.End {

@@ -195,6 +195,7 @@ func (l *Log) merge(now Now) {
 			LogID: m.LogID, Sync: l.cfg.Sync, SectorBytes: uint32(l.cfg.SectorBytes), Created: now.Wall,
 			Start: m.Start, Frontier: m.Start, Lineage: append(s.Lineage[:0], m.Lineage...),
 		}
+		s.HotStart = s.Lineage[0].First // for a save before what the warm tier holds is copied
 		l.id = m.LogID
 	}
 	b.own, b.manifest = owner(s.Lineage), true

@@ -678,18 +678,17 @@ func (p *Plan) rescued(at int, e *Replace) {
 	}
 	for i := range p.Extents {
 		x := &p.Extents[i]
-		first := max(r.First, x.First)
 		if x.Segment != old || (x.Tier == TierWarm) != (r.File < 0) || x.End != r.End {
 			continue
 		}
 		n := *x
 		n.Tier, n.Generation = TierHot, 0
-		n.First, n.Segment, n.Base, n.Bytes, n.Index = first, entry.ID, entry.Base, entry.Bytes, IndexFooter
+		n.First, n.Segment, n.Base, n.Bytes, n.Index = r.First, entry.ID, entry.Base, entry.Bytes, IndexFooter
 		n.DataPos, n.Sector = int64(e.Header.SectorBytes), int64(e.Header.SectorBytes)
-		if x.First == first {
+		if x.First >= r.First { // above it where Start lies inside of a batch
 			*x = n
 		} else {
-			x.End = first
+			x.End = r.First
 			p.Extents = append(p.Extents, Extent{})
 			copy(p.Extents[i+2:], p.Extents[i+1:])
 			p.Extents[i+1] = n

@@ -188,9 +188,9 @@ func (l *Log) nextWarm(now Now) Effect {
 	if l.phase == Closing && l.committed == l.written {
 		return nil
 	}
-	if hot := l.HotStart(); w.sent < hot { // not on disk any more, and so in the cold tier, or given up
+	if next := l.onDisk(w.sent); w.sent < next { // not on disk, and so in the cold tier, or given up
 		w.spans = w.spans[:0]
-		w.from, w.end, w.sent, w.confirmed = hot, hot, hot, WarmID{}
+		w.from, w.end, w.sent, w.confirmed = next, next, next, WarmID{}
 	}
 	l.wantTrimWarm()
 	if w.sent < l.written {
@@ -245,6 +245,16 @@ func (l *Log) issueFence(epoch Epoch) Effect {
 	f.Replicas, f.Wait = l.cfg.WarmReplicas, l.cfg.WarmWait
 	f.Refusal, f.Confirmed, f.On = WarmTaken, 0, 0
 	return f
+}
+
+// onDisk returns an offset if the disk holds it, else the next one that it holds.
+func (l *Log) onDisk(o Offset) Offset {
+	for i := range l.extents {
+		if x := &l.extents[i]; o < x.End {
+			return max(o, x.First)
+		}
+	}
+	return max(o, l.written)
 }
 
 // issueMirror mirrors what follows, as far as one file, one epoch and one entry go.

@@ -246,6 +246,7 @@ func (w *World) idle(before core.Lane) bool {
 // opened takes what a finished recovery claims, and looks at what it really holds.
 func (w *World) opened() {
 	p, l := &w.process, w.log
+	gaveUp := p.accept && l.Start() > w.check.Start() // with a hole, what lies before it goes, too
 	p.opened, p.failed, p.rescue, p.accept = true, 0, false, false
 	forgot := w.cold.exposed && w.h.Warm() && !w.h.Cold() && !w.promised() // the server may have lost the markers, too
 	w.keptStill()
@@ -260,7 +261,7 @@ func (w *World) opened() {
 	}
 	w.excuse()
 	cfg := &w.h.Config[p.config]
-	if forgot && (w.cold.elsewhere || l.Start() < w.check.Start()) || l.Epoch() <= w.epoch && (forgot || !w.oneSlotIsWhole()) || l.Start() < w.check.Start() && w.wild() {
+	if gaveUp || forgot && (w.cold.elsewhere || l.Start() < w.check.Start()) || l.Epoch() <= w.epoch && (forgot || !w.oneSlotIsWhole()) || l.Start() < w.check.Start() && w.wild() {
 		w.refuse() // a disk that lies takes the whole log with it, or both superblock slots back
 		return
 	}
