@@ -219,24 +219,41 @@ func (f *PlanFile) breakAt(o Offset) (segment.Break, int64) {
 	return segment.BreakNone, -1
 }
 
-// ownerOf returns the epoch that owns an offset and where its span ends.
+// ownerOf returns the epoch that owns an offset and where its span ends. Epochs of a lineage rise and
+// their offsets do not fall.
 func ownerOf(lineage []segment.Lineage, o Offset) (Epoch, Offset) {
-	var e Epoch
-	for i := range lineage {
-		if lineage[i].First > o {
-			return e, lineage[i].First
+	at, end := 0, len(lineage)
+	for at < end {
+		if mid := (at + end) / 2; lineage[mid].First > o {
+			end = mid
+		} else {
+			at = mid + 1
 		}
-		e = lineage[i].Epoch
 	}
-	return e, EndNone
+	var e Epoch
+	if at > 0 {
+		e = lineage[at-1].Epoch
+	}
+	return e, firstOf(lineage, at)
 }
 
 // laterFirst returns the first offset of any epoch later than e: evidence of e ends there.
 func laterFirst(lineage []segment.Lineage, e Epoch) Offset {
-	for i := range lineage {
-		if lineage[i].Epoch > e {
-			return lineage[i].First
+	at, end := 0, len(lineage)
+	for at < end {
+		if mid := (at + end) / 2; lineage[mid].Epoch > e {
+			end = mid
+		} else {
+			at = mid + 1
 		}
 	}
-	return EndNone
+	return firstOf(lineage, at)
+}
+
+// firstOf returns where the epoch at a place of a lineage begins.
+func firstOf(lineage []segment.Lineage, at int) Offset {
+	if at == len(lineage) {
+		return EndNone
+	}
+	return lineage[at].First
 }

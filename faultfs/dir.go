@@ -54,13 +54,18 @@ type nameOp struct {
 type dir struct {
 	live, durable []entry
 	pending       []nameOp
+	hints         [1 << hintBits]uint16 // where in live a name was when it was last looked for
 }
+
+// hintBits is of a directory of hundreds of files: without hints, looking names up in it takes most of
+// the time.
+const hintBits = 10
 
 func (x *dir) reset() {
 	clear(x.live)
 	clear(x.durable)
 	clear(x.pending)
-	*x = dir{live: x.live[:0], durable: x.durable[:0], pending: x.pending[:0]}
+	x.live, x.durable, x.pending = x.live[:0], x.durable[:0], x.pending[:0]
 }
 
 func find(list []entry, name string) int { return search(list, keyOf(name), name) }
@@ -75,9 +80,21 @@ func search(list []entry, key uint64, name string) int {
 	return -1
 }
 
+// at returns where in live a name is, -1 for nowhere.
+func (x *dir) at(name string) int {
+	key := keyOf(name)
+	hint := &x.hints[key*0x9e3779b97f4a7c15>>(64-hintBits)]
+	i := int(*hint)
+	if i >= len(x.live) || x.live[i].key != key || x.live[i].name != name {
+		i = search(x.live, key, name)
+		*hint = uint16(i)
+	}
+	return i
+}
+
 // get returns the file that processes see under a name, nil if there is none.
 func (x *dir) get(name string) *inode {
-	if i := find(x.live, name); i >= 0 {
+	if i := x.at(name); i >= 0 {
 		return x.live[i].node
 	}
 	return nil
@@ -85,7 +102,11 @@ func (x *dir) get(name string) *inode {
 
 // put links or, with a nil node, unlinks a name in a list of entries.
 func put(list []entry, name string, node *inode) []entry {
-	i := find(list, name)
+	return putAt(list, find(list, name), name, node)
+}
+
+// putAt is put where the name is at i.
+func putAt(list []entry, i int, name string, node *inode) []entry {
 	switch {
 	case i < 0 && node != nil:
 		return append(list, entry{keyOf(name), name, node})
@@ -104,7 +125,7 @@ func (x *dir) put(name string, node *inode) { x.apply(name, node, 0) }
 
 // apply changes the live names and remembers the change as pending.
 func (x *dir) apply(name string, node *inode, pair uint32) {
-	x.live = put(x.live, name, node)
+	x.live = putAt(x.live, x.at(name), name, node)
 	x.pending = append(x.pending, nameOp{name: name, node: node, pair: pair})
 }
 

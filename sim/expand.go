@@ -508,7 +508,7 @@ func (x *expander) death() bool {
 }
 
 // oldEvery is of how many seeds one has a log of hundreds of lives.
-const oldEvery = 16384
+const oldEvery = 8192
 
 // grow lives so many brief lives that the superblock outgrows a block. Then it trims: in the midst of
 // a life the superblock shrinks, and whatever is saved after that has to be there in the next one.

@@ -279,7 +279,7 @@ func (w *World) opened() {
 	if l.Committed() < l.End() {
 		w.res.Marks.add(MarkHidden)
 	}
-	if l.End() > 0 {
+	if l.End() > 0 && p.lives%auditedLives == 0 {
 		w.audit()
 	}
 	w.refreshView()
@@ -294,6 +294,10 @@ func (w *World) opened() {
 
 // livesMax bounds the brief lives after a restart: a run of so many lives has no more of them.
 const livesMax = 400
+
+// auditedLives is of how many brief lives one begins with an audit, and so does the life after them: what
+// one of them loses is missing in all that follow.
+const auditedLives = 16
 
 // brief is a life of one append, between an open and a close: many of them make the lineage long.
 func (w *World) brief() {
