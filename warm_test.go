@@ -165,3 +165,30 @@ func TestWarmTierIsDown(t *testing.T) {
 	readAll(t, l, 0, 110)
 	closeLog(t, l)
 }
+
+// TestWarmTierOfAnOldLog: a log that gets a warm tier, or whose warm tier was emptied, mirrors what that is
+// to hold and no more.
+func TestWarmTierOfAnOldLog(t *testing.T) {
+	primary, _ := tiertest.StartPair(t)
+	dir := filepath.Join(t.TempDir(), "log")
+	o := warmOptions(t, primary)
+	o.Warm.Segments = 2
+	plain := o
+	plain.Warm = WarmOptions{}
+	l := warmLog(t, dir, plain)
+	appendValues(t, l, 0, 1000)
+	closeLog(t, l)
+	for life := range int64(2) {
+		l = warmLog(t, dir, o)
+		if l.Committed() != 1000+life {
+			t.Fatalf("what was acked is not committed: %+v", l.Stats())
+		}
+		eventually(t, "the warm tier catches up", func() bool { s := l.Stats(); return s.WarmEnd == s.Committed && !s.WarmStalled })
+		if s := l.Stats(); s.WarmFrom < 600 {
+			t.Fatalf("%+v", s)
+		}
+		appendValues(t, l, 1000+life, 1001+life)
+		closeLog(t, l)
+		primary.Do("FLUSHALL")
+	}
+}

@@ -422,7 +422,16 @@ func (l *Log) measureWarm() {
 	w := &l.warm
 	w.from = max(w.from, l.start)
 	if _, at := w.holds(w.from, l.epochAt(w.from)); at < 0 && w.from < l.written { // nothing, or the front is gone
-		w.from = max(w.from, l.HotStart(), min(l.cold.exported, l.written))
+		from := l.warmWanted()
+		if l.cfg.Cold { // all that is nowhere else
+			from = min(l.cold.exported, l.written)
+		}
+		w.from = max(w.from, l.HotStart(), from)
+		for i := range l.extents { // a span that cannot be read is in no tier
+			if x := &l.extents[i]; x.Damage != segment.BreakNone && x.End != EndNone {
+				w.from = max(w.from, x.End)
+			}
+		}
 	}
 	o := w.from
 	for o < l.written {
@@ -529,7 +538,20 @@ func (l *Log) giveUpWarm() {
 // number that is kept, and those that memory has no room for; with a cold tier never what is not there.
 func (l *Log) wantTrimWarm() {
 	w := &l.warm
-	bytes, closed, from := int64(0), 0, w.from
+	limit := min(w.end-1, l.committed)
+	if l.cfg.Cold {
+		limit = min(limit, l.cold.exported)
+	}
+	if from := min(max(l.warmWanted(), l.start), limit); from > w.from {
+		w.from, w.trim = from, true
+		w.forget()
+	}
+}
+
+// warmWanted returns the first offset that the tier is to hold: that of the oldest closed segment within
+// the number that is kept and within the memory that there is for it.
+func (l *Log) warmWanted() Offset {
+	bytes, closed := int64(0), 0
 	for i := len(l.extents) - 1; i >= 0; i-- {
 		x := &l.extents[i]
 		if x.End == EndNone {
@@ -538,18 +560,10 @@ func (l *Log) wantTrimWarm() {
 		}
 		bytes += x.Bytes
 		if closed++; closed > l.cfg.WarmSegments || bytes > l.cfg.WarmBytes {
-			from = x.End
-			break
+			return x.End
 		}
 	}
-	limit := min(w.end-1, l.committed)
-	if l.cfg.Cold {
-		limit = min(limit, l.cold.exported)
-	}
-	if from = min(max(from, l.start), limit); from > w.from {
-		w.from, w.trim = from, true
-		w.forget()
-	}
+	return 0
 }
 
 func (l *Log) warmDeadline(d *deadline) {

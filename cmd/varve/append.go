@@ -83,6 +83,9 @@ func (c *appendCommand) Run(ctx context.Context, s *streams) (err error) {
 		if x := l.Stats(); err == nil && c.cold() && x.End > x.Exported && x.ColdError == nil {
 			s.note("%s", unexportedText(&x))
 		}
+		if x := l.Stats(); err == nil && x.WarmEnd < x.Committed && c.warm() {
+			s.note("varve: warning: the warm tier has not confirmed [%d, %d)", x.WarmEnd, x.Committed)
+		}
 		done()
 		if errors.Is(err, varve.ErrNoSpace) {
 			err = fmt.Errorf("%s: %w; min_free_bytes (%d) must stay free", c.Dir, err, c.MinFreeBytes)
@@ -95,6 +98,10 @@ func (c *appendCommand) Run(ctx context.Context, s *streams) (err error) {
 		err = c.generate(ctx, s, l)
 	} else {
 		err = c.lines(ctx, s, l)
+	}
+	if err != nil {
+		x := l.Stats()
+		err = c.warmText(&x, err)
 	}
 	if err == nil && c.cold() && c.UploadWait > 0 {
 		err = c.awaitUpload(ctx, s, l)

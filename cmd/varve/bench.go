@@ -69,9 +69,6 @@ const (
 
 // Run measures.
 func (c *benchCommand) Run(ctx context.Context, s *streams) error {
-	if err := c.served(); err != nil {
-		return err
-	}
 	c.Create = true // a log of its own, here and in the bucket
 	switch err := os.Mkdir(c.Dir, 0o755); {
 	case err == nil:
@@ -114,6 +111,7 @@ func (c *benchCommand) measure(ctx context.Context, s *streams, dir string, p *p
 	if c.cold() {
 		c.ColdName = filepath.Base(dir)
 	}
+	c.WarmName = filepath.Base(dir)
 	l, done, err := c.openLog(ctx, s, dir+"/log")
 	if err != nil {
 		return nil, err
@@ -122,7 +120,7 @@ func (c *benchCommand) measure(ctx context.Context, s *streams, dir string, p *p
 		ctx := context.WithoutCancel(ctx)
 		_ = l.Close(ctx) // a failed append has said why already
 		done()
-		err = errors.Join(err, os.RemoveAll(dir+"/log"), c.clearCold(ctx, dir))
+		err = errors.Join(err, os.RemoveAll(dir+"/log"), c.clearCold(ctx, dir), c.removeWarm(dir))
 	}()
 	warm, err := c.load(ctx, l, c.warmUp, nil)
 	if err != nil {

@@ -25,18 +25,23 @@ type checkCommand struct {
 
 // Run prints the recovery plan.
 func (c *checkCommand) Run(ctx context.Context, s *streams) error {
-	t, err := c.openCold(ctx, c.Dir, looks)
+	t, err := c.openTiers(ctx, c.Dir, looks)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{Deep: c.Deep, Cold: t.bucket, ColdPrefix: t.prefix})
+	o := t.inspect()
+	o.Deep = c.Deep
+	x, err := varve.Inspect(ctx, c.Dir, o)
 	if err != nil {
 		return err
 	}
 	r := report(c.Dir, x)
 	if t.bucket != nil {
 		r.Cold = reportCold(t.place, x)
+	}
+	if t.warm.place != "" {
+		r.Warm = reportWarm(t.warm.place, x)
 	}
 	damage := x.Refused
 	if c.Deep || c.Generated {
@@ -52,7 +57,7 @@ func (c *checkCommand) Run(ctx context.Context, s *streams) error {
 	switch {
 	case damage != nil:
 		r.Verdict = "damaged"
-	case x.ColdDown != nil:
+	case silent(x) != nil:
 		r.Verdict = "incomplete"
 	}
 	if c.JSON {
@@ -68,11 +73,8 @@ func (c *checkCommand) Run(ctx context.Context, s *streams) error {
 	if err := s.out.Flush(); err != nil {
 		return err
 	}
-	if damage == nil && x.ColdDown != nil {
-		return fmt.Errorf("the cold tier does not answer: %w", x.ColdDown)
-	}
 	if damage == nil {
-		return nil
+		return silent(x)
 	}
 	return nextStep{damage, "what a repair would give up: varve log repair"}
 }
@@ -97,6 +99,10 @@ func (c *checkCommand) readAll(ctx context.Context, s *streams, x *varve.Inspect
 					break
 				}
 				next, ok := behindDamage(err)
+				if tier := (*varve.TierError)(nil); errors.As(err, &tier) && tier.Tier == core.TierWarm { // verified as it was read
+					at = varve.Position{Offset: behindWarm(x, tier.Offset)}
+					break
+				}
 				if !ok {
 					return err
 				}
@@ -121,6 +127,16 @@ func (c *checkCommand) readAll(ctx context.Context, s *streams, x *varve.Inspect
 		r.Deep.Generated = g.records
 	}
 	return first
+}
+
+// behindWarm returns where what the warm tier alone holds ends.
+func behindWarm(x *varve.Inspection, o int64) int64 {
+	for i := range x.WarmAlone {
+		if e := &x.WarmAlone[i]; e.First <= o && o < e.End {
+			o = e.End
+		}
+	}
+	return o
 }
 
 // behindDamage returns where to go on behind damage.
@@ -167,8 +183,9 @@ type checkReport struct {
 	NoSpare  bool           `json:"spare_missing,omitempty"`
 	Lineage  []checkLineage `json:"lineage"`
 	Cold     *checkCold     `json:"cold,omitempty"`
+	Warm     *checkWarm     `json:"warm,omitempty"`
 	Deep     *deepReport    `json:"verified,omitempty"`
-	Verdict  string         `json:"verdict"` // clean, damaged, incomplete (the cold tier does not answer)
+	Verdict  string         `json:"verdict"` // clean, damaged, incomplete (a tier does not answer)
 }
 
 // checkCold is what the cold tier says that it holds.
@@ -177,6 +194,21 @@ type checkCold struct {
 	Error    string        `json:"error,omitempty"` // it does not answer
 	Exported *int64        `json:"exported"`        // null: it does not answer
 	Objects  []checkObject `json:"objects"`
+}
+
+// checkWarm is what the warm tier holds.
+type checkWarm struct {
+	Place string      `json:"place"`
+	Error string      `json:"error,omitempty"` // it does not answer
+	Start int64       `json:"start"`
+	End   int64       `json:"end"`
+	Bytes int64       `json:"bytes"`
+	Alone []checkSpan `json:"alone"` // what nothing else holds
+}
+
+type checkSpan struct {
+	First int64 `json:"first"`
+	End   int64 `json:"end"`
 }
 
 type checkObject struct {
@@ -293,6 +325,17 @@ func reportCold(place string, x *varve.Inspection) *checkCold {
 	return c
 }
 
+func reportWarm(place string, x *varve.Inspection) *checkWarm {
+	w := &checkWarm{Place: place, Start: x.WarmFrom, End: max(x.WarmFrom, x.WarmEnd), Bytes: x.WarmBytes, Alone: []checkSpan{}}
+	if err := silent(x); err != nil {
+		w.Error = oneLine(err)
+	}
+	for i := range x.WarmAlone {
+		w.Alone = append(w.Alone, checkSpan{x.WarmAlone[i].First, x.WarmAlone[i].End})
+	}
+	return w
+}
+
 // objectName returns the key of an object below the prefix of its log.
 func objectName(e *core.Extent) string {
 	s := manifest.Segment{Base: e.Base, End: e.Until, Epoch: e.Epoch, Attempt: e.Attempt}
@@ -314,6 +357,9 @@ func (r *checkReport) declaredLost(err error) bool {
 }
 
 func fileName(p *core.Plan, i int) string {
+	if i < 0 {
+		return "the warm tier"
+	}
 	return segment.Name(p.Files[i].Entry.Base, p.Files[i].Entry.ID)
 }
 
@@ -374,6 +420,9 @@ func (r *checkReport) print(w *bufio.Writer) {
 	if c := r.Cold; c != nil {
 		c.print(w)
 	}
+	if x := r.Warm; x != nil {
+		x.print(w)
+	}
 	if d := r.Deep; d != nil {
 		fmt.Fprintf(w, "verified  %d records, %d bytes", d.Records, d.Bytes)
 		if d.Generated > 0 {
@@ -396,5 +445,16 @@ func (c *checkCold) print(w *bufio.Writer) {
 			continue
 		}
 		fmt.Fprintf(w, "object    %s  [%d, %d)  %d bytes\n", o.Name, o.First, o.End, o.Bytes)
+	}
+}
+
+func (c *checkWarm) print(w *bufio.Writer) {
+	if c.Error != "" {
+		fmt.Fprintf(w, "warm      %s: %s\n", c.Place, c.Error)
+		return
+	}
+	fmt.Fprintf(w, "warm      %s holds [%d, %d), %d bytes\n", c.Place, c.Start, c.End, c.Bytes)
+	for _, a := range c.Alone {
+		fmt.Fprintf(w, "alone     [%d, %d) is in the warm tier alone; the next open for appends copies it to the disk\n", a.First, a.End)
 	}
 }

@@ -67,6 +67,17 @@ warm:
   on_wait_timeout: ack
   max_cached_closed_segments: 3
   max_bytes: 3GiB
+  name: orders-0
+  servers: sentinel
+  sentinel_master: orders
+  username: orders
+  password_file: /etc/varve/password
+  sentinel_username: watcher
+  sentinel_password_file: /etc/varve/sentinel
+  tls: true
+  tls_ca_file: /etc/varve/ca.pem
+  tls_cert_file: /etc/varve/cert.pem
+  tls_key_file: /etc/varve/key.pem
 cold:
   url: s3://bucket/some/prefix
   name: orders/0
@@ -204,6 +215,15 @@ func TestConfigErrors(t *testing.T) {
 		{"warm:\n  endpoints: [\"one:x\"]", 2, `warm.endpoints: expected host:port, found "one:x"`},
 		{"warm:\n  endpoints: [\"a:1,b:2\"]", 2, "warm.endpoints: expected a list of strings, found a list"},
 		{"warm:\n  endpoints: [\"a:1\", \"a:1\"]", 2, `warm.endpoints: expected each server once, found "a:1"`},
+		{"warm:\n  endpoints: [\"a:1\", \"b:1\"]", 2, "warm.endpoints: expected one server, or several where warm.servers is cluster or sentinel, found 2 of them"},
+		{"warm:\n  servers: many", 2, `warm.servers: expected single, cluster or sentinel, found "many"`},
+		{"warm:\n  servers: cluster", 2, `warm.servers: expected single without warm.endpoints, found "cluster"`},
+		{"warm:\n  endpoints: [\"a:1\"]\n  servers: sentinel", 0, `warm.sentinel_master: expected what sentinels call the primary, where warm.servers is sentinel, and elsewhere it to be unset, found ""; warm.servers is from FILE, line 3`},
+		{"warm:\n  name: orders", 2, `warm.name: expected it to be unset without warm.endpoints, found "orders"`},
+		{"warm:\n  endpoints: [\"a:1\"]\n  name: ../x", 3, `warm.name: expected up to 249 letters, digits, '.', '_' and '-', and no name of a folder, found "../x"`},
+		{"warm:\n  endpoints: [\"a:1\"]\n  name: x}{y", 3, `warm.name: expected up to 249 letters, digits, '.', '_' and '-', and no name of a folder, found "x}{y"`},
+		{"warm:\n  endpoints: [\"a:1\"]\n  tls_ca_file: /x", 3, `warm.tls_ca_file: expected it to be unset without warm.tls, found "/x"`},
+		{"warm:\n  endpoints: [\"a:1\"]\n  tls: true\n  tls_cert_file: /x", 0, `warm.tls_key_file: expected it to be set with warm.tls_cert_file, and without that unset, found ""; warm.tls_cert_file is from FILE, line 4`},
 		{"warm:\n  wait_replicas: -1", 2, "warm.wait_replicas: expected 0 to 100, found -1"},
 		{"warm:\n  wait_timeout_ms: 0", 2, "warm.wait_timeout_ms: expected 1 ms to an hour, found 0"},
 		{"warm:\n  on_wait_timeout: hope", 2, `warm.on_wait_timeout: expected fail or ack, found "hope"`},
@@ -300,31 +320,6 @@ func TestInvalidCombinationNamesItsSources(t *testing.T) {
 	fails(t, dir, exitUsage, []string{"log", "append", "--dir", dir + "/log", "--config", path}, "VARVE_MAX_BATCH_BYTES", "many")
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("refused, and yet there is %v", entries)
-	}
-}
-
-// TestTiersThatAreNotServed: a command that would need a tier which is not there stops, and does nothing.
-func TestTiersThatAreNotServed(t *testing.T) {
-	dir := t.TempDir() + "/log"
-	mustRun(t, "x\n", appendArgs(dir)...)
-	before := content(t, dir)
-	for text, want := range map[string]string{
-		"warm: {endpoints: [\"one:6379\"]}": "cannot serve the warm tier (Valkey) yet",
-	} {
-		path := configured(t, text)
-		for _, command := range []string{"append", "read", "check", "repair", "bench"} {
-			r := varveRun(t, "x\n", "log", command, "--dir", dir, "--config", path)
-			if r.code != exitFailed || !strings.Contains(r.err, want) || r.out != "" {
-				t.Errorf("log %s with %s: %+v", command, text, r)
-			}
-		}
-		mustRun(t, "", "log", "dump", "--dir", dir, "--config", path) // of the files that are here
-		if x := explainedJSON(t, "--config", path); !strings.Contains(strings.Join(x.Warnings, "\n"), want) {
-			t.Errorf("%v", x.Warnings)
-		}
-	}
-	if content(t, dir) != before {
-		t.Error("the log was changed")
 	}
 }
 

@@ -58,6 +58,7 @@ type explanation struct {
 	Memory    []share      `json:"memory"`
 	Disk      diskBound    `json:"disk"`
 	Requests  *requestCost `json:"cold_requests_per_day,omitempty"`
+	Valkey    *warmCost    `json:"warm_memory,omitempty"`
 	Warnings  []string     `json:"warnings"`
 	Settings  []keyValue   `json:"settings"`
 }
@@ -94,7 +95,8 @@ type keyValue struct {
 func explain(s *settings, rate int64) *explanation {
 	return &explanation{
 		Ack: ackText(s), Loss: losses(s, rate), RPO: recoveryPoints(s, rate), WriteRate: rate,
-		Memory: memory(s), Disk: onDisk(s, rate), Requests: requests(s, rate), Warnings: warnings(s),
+		Memory: memory(s), Disk: onDisk(s, rate), Requests: requests(s, rate),
+		Valkey: warmMemory(s), Warnings: warnings(s),
 	}
 }
 
@@ -235,9 +237,6 @@ func warnings(s *settings) []string {
 		if w.is {
 			all = append(all, w.text)
 		}
-	}
-	if err := s.served(); err != nil {
-		all = append(all, err.Error())
 	}
 	return all
 }

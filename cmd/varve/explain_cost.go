@@ -30,14 +30,21 @@ type requestCost struct {
 	Lists       int64 `json:"lists"`     // never: only cold scrub and rebuild-manifest list
 }
 
+// warmCost is what the log takes of each Valkey server's memory.
+type warmCost struct {
+	Bytes int64  `json:"bytes"`
+	Why   string `json:"why"`
+}
+
 const (
-	day          = 24 * time.Hour
-	readerBytes  = 128 << 10 // read ahead
-	windowBytes  = 256 << 10 // of the open
-	producers    = 4096
-	producerSize = 2 * 96 // in the core and in the footer of the active segment
-	indexEntry   = 24
-	batchMin     = 112 + 1
+	day           = 24 * time.Hour
+	readerBytes   = 128 << 10 // read ahead
+	windowBytes   = 256 << 10 // of the open
+	producers     = 4096
+	producerSize  = 2 * 96 // in the core and in the footer of the active segment
+	indexEntry    = 24
+	warmPageBytes = 64 << 20 // entries of a page, of a MiB each
+	batchMin      = 112 + 1
 )
 
 // memory lists what the settings bound. It is what a log takes, not what a Go program needs besides.
@@ -48,6 +55,9 @@ func memory(s *settings) []share {
 		{"index of the active segment (segment_bytes, index_spacing_bytes)", entries * indexEntry},
 		{"producers, 4096", producers * producerSize},
 		{"window of an open", windowBytes},
+	}
+	if s.warm() {
+		all = append(all, share{"an entry for Valkey, at an open a page of them (max_batch_bytes)", warmPageBytes + int64(s.MaxBatchBytes)})
 	}
 	reader := readerBytes + int64(s.MaxBatchBytes)
 	if s.cold() {
@@ -86,6 +96,28 @@ func onDisk(s *settings, rate int64) diskBound {
 		d.Why += "; while the cold tier cannot be reached it grows on, until min_free_bytes are left"
 	}
 	return d
+}
+
+// warmMemory says how far the stream grows.
+func warmMemory(s *settings) *warmCost {
+	if !s.warm() {
+		return nil
+	}
+	segment := sum(int64(s.SegmentBytes), int64(s.MaxBatchBytes))
+	c := &warmCost{Why: fmt.Sprintf("the active segment and %d closed ones (warm.max_cached_closed_segments, segment_bytes)", s.WarmMaxCachedClosedSegments)}
+	for range s.WarmMaxCachedClosedSegments + 1 {
+		if c.Bytes = sum(c.Bytes, segment); c.Bytes > 1<<50 {
+			break
+		}
+	}
+	if most := sum(int64(s.WarmMaxBytes), segment); s.WarmMaxBytes != varve.Unlimited && most < c.Bytes {
+		c.Bytes, c.Why = most, "warm.max_bytes, and up to a segment more"
+	}
+	if s.cold() {
+		c.Why += "; while the cold tier cannot be reached it grows on"
+	}
+	c.Why += "; an open reads all of it"
+	return c
 }
 
 func tighter(a, b int64) int64 {
@@ -204,6 +236,9 @@ func (x *explanation) print(w *bufio.Writer) {
 	if c := x.Requests; c != nil {
 		row("cold, a day", "at %s/s: %d objects of %s, %d PUT, %d GET, %d DELETE, no LIST", sizeText(x.WriteRate), c.Objects, sizeText(c.ObjectBytes), c.Puts, c.Gets, c.Deletes)
 		row("", "a reader of all of it: %d GET", c.ReadGets)
+	}
+	if v := x.Valkey; v != nil {
+		row("valkey", "%s in each server's memory: %s", sizeText(v.Bytes), v.Why)
 	}
 	for _, text := range x.Warnings {
 		row("warning", "%s", text)

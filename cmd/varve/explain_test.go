@@ -44,16 +44,18 @@ worst loss   process killed: nothing
 behind acks  hot: 40ms, 4 KiB at 100 KiB/s: two intervals of fsync_interval_ms
              warm: no bound: an ack does not wait longer than warm.wait_timeout_ms
              cold: 10m, 58.6 MiB at 100 KiB/s: cold.max_upload_age (10m; a segment takes longer to fill), and the time of the upload
-memory       67.4 MiB, and 13.1 MiB for each reader (read ahead, or a batch of max_batch_bytes)
+memory       132.4 MiB, and 13.1 MiB for each reader (read ahead, or a batch of max_batch_bytes)
              2 MiB: accepted and not yet written (pending_bytes)
              384 KiB: index of the active segment (segment_bytes, index_spacing_bytes)
              768 KiB: producers, 4096
              256 KiB: window of an open
+             65 MiB: an entry for Valkey, at an open a page of them (max_batch_bytes)
              64 MiB: parts of an upload (cold.part_bytes)
 disk         8.4 GiB: retention keeps 24h, what is in one segment with the oldest of that, and what arrives in retention_check_interval; while the cold tier cannot be reached it grows on, until min_free_bytes are left
              1 B stay free
 cold, a day  at 100 KiB/s: 144 objects of 58.6 MiB, 1441 PUT, 1 GET, 144 DELETE, no LIST
              a reader of all of it: 2881 GET
+valkey       516 MiB in each server's memory: the active segment and 3 closed ones (warm.max_cached_closed_segments, segment_bytes); while the cold tier cannot be reached it grows on; an open reads all of it
 `
 	got := explainedText(t, "--write-rate", "100KiB", "--config", configured(t, allKeys))
 	text, warned, _ := strings.Cut(got, "warning ")

@@ -39,15 +39,18 @@ const followPause = 250 * time.Millisecond
 
 // Run reads. Damage ends it after the good part before it.
 func (c *readCommand) Run(ctx context.Context, s *streams) error {
-	t, err := c.openCold(ctx, c.Dir, looks)
+	t, err := c.openTiers(ctx, c.Dir, looks)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	o := varve.InspectOptions{Cold: t.bucket, ColdPrefix: t.prefix}
+	o := t.inspect()
 	x, err := varve.Inspect(ctx, c.Dir, o)
 	if err != nil {
 		return err
+	}
+	if x.WarmDown != nil {
+		s.note("varve: warning: the warm tier does not answer, and records that it alone holds are not shown: %s", oneLine(x.WarmDown))
 	}
 	p := varve.Position{Offset: x.Start}
 	if c.From != nil {

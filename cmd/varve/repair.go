@@ -23,13 +23,14 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 	if c.Apply {
 		use = writes
 	}
-	t, err := c.openCold(ctx, c.Dir, use) // it may hold what a repair would give up
+	t, err := c.openTiers(ctx, c.Dir, use) // it may hold what a repair would give up
 	if err != nil {
 		return err
 	}
 	defer t.close()
 	o := varve.Options{
 		RepairChecksumTail: c.ChecksumTail, MinFreeBytes: -1, Cold: t.bucket, ColdPrefix: t.prefix, ColdPartBytes: int64(c.ColdPartBytes),
+		Warm: t.warm.options,
 	}
 	p, err := varve.PlanRepair(ctx, c.Dir, o)
 	if err != nil {
@@ -53,7 +54,7 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 	if _, err := varve.Repair(ctx, c.Dir, o); err != nil {
 		return err
 	}
-	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{Cold: t.bucket, ColdPrefix: t.prefix})
+	x, err := varve.Inspect(ctx, c.Dir, t.inspect())
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"varve"
 	"varve/tiers"
 	"varve/tiers/s3"
+	"varve/tiers/valkey"
 )
 
 // tierSettings are the keys of the tiers beyond the local disk: sections warm and cold of a file.
@@ -22,6 +23,18 @@ type tierSettings struct {
 	WarmOnWaitTimeout           string    `name:"warm-on-wait-timeout" env:"VARVE_WARM_ON_WAIT_TIMEOUT" default:"fail" placeholder:"fail|ack" help:"What becomes of the append then."`
 	WarmMaxCachedClosedSegments int       `name:"warm-max-cached-closed-segments" env:"VARVE_WARM_MAX_CACHED_CLOSED_SEGMENTS" default:"5" help:"Closed segments that stay in Valkey."`
 	WarmMaxBytes                byteLimit `name:"warm-max-bytes" env:"VARVE_WARM_MAX_BYTES" default:"-1" help:"And at most so many bytes of the log; -1: no limit of its own."`
+
+	WarmName                 string `name:"warm-name" env:"VARVE_WARM_NAME" placeholder:"NAME" help:"What the log is called there; default: the last name of its directory. Its key is varve:{NAME}."`
+	WarmServers              string `name:"warm-servers" env:"VARVE_WARM_SERVERS" default:"single" placeholder:"single|cluster|sentinel" help:"What the endpoints are: one server, nodes of a cluster, or sentinels."`
+	WarmSentinelMaster       string `name:"warm-sentinel-master" env:"VARVE_WARM_SENTINEL_MASTER" placeholder:"NAME" help:"What the sentinels call the primary."`
+	WarmUsername             string `name:"warm-username" env:"VARVE_WARM_USERNAME" placeholder:"NAME" help:"User of the server; none: its default user."`
+	WarmPasswordFile         string `name:"warm-password-file" env:"VARVE_WARM_PASSWORD_FILE" placeholder:"F" help:"File with the user's password."`
+	WarmSentinelUsername     string `name:"warm-sentinel-username" env:"VARVE_WARM_SENTINEL_USERNAME" placeholder:"NAME" help:"User of the sentinels."`
+	WarmSentinelPasswordFile string `name:"warm-sentinel-password-file" env:"VARVE_WARM_SENTINEL_PASSWORD_FILE" placeholder:"F" help:"File with that user's password."`
+	WarmTLS                  bool   `name:"warm-tls" env:"VARVE_WARM_TLS" default:"false" help:"Talk TLS to the servers."`
+	WarmTLSCAFile            string `name:"warm-tls-ca-file" env:"VARVE_WARM_TLS_CA_FILE" placeholder:"F" help:"Certificates to trust, in PEM; default: the system's."`
+	WarmTLSCertFile          string `name:"warm-tls-cert-file" env:"VARVE_WARM_TLS_CERT_FILE" placeholder:"F" help:"Certificate to show, in PEM."`
+	WarmTLSKeyFile           string `name:"warm-tls-key-file" env:"VARVE_WARM_TLS_KEY_FILE" placeholder:"F" help:"And its key."`
 
 	ColdURL          string   `name:"cold-url" env:"VARVE_COLD_URL" placeholder:"URL" help:"Where sealed segments are kept: s3://bucket/prefix or file:///dir; none: no cold tier."`
 	ColdName         string   `name:"cold-name" env:"VARVE_COLD_NAME" placeholder:"NAME" help:"What the log is called below that; default: the last name of its directory."`
@@ -38,6 +51,13 @@ type tierSettings struct {
 const (
 	waitFail = "fail" // the append ends in ErrUnknown
 	waitAck  = "ack"  // it is acked, although the warm tier may lack it
+)
+
+// Values of warm.servers.
+const (
+	serversSingle   = "single"
+	serversCluster  = "cluster"
+	serversSentinel = "sentinel"
 )
 
 // Values of cold.path_style, and of cold.sse what is no name of S3's.
@@ -69,6 +89,9 @@ func (s *tierSettings) Validate() error {
 			}
 		}
 	}
+	if err := s.validateServers(); err != nil {
+		return err
+	}
 	switch {
 	case s.WarmWaitReplicas < 0 || s.WarmWaitReplicas > 100:
 		return unfit("warm.wait_replicas", s.WarmWaitReplicas, "0 to 100")
@@ -80,6 +103,51 @@ func (s *tierSettings) Validate() error {
 		return unfit("warm.max_cached_closed_segments", s.WarmMaxCachedClosedSegments, "0 to 1000000")
 	}
 	return s.validateCold()
+}
+
+// validateServers refuses what says nothing, or two things, about the servers of the warm tier.
+func (s *tierSettings) validateServers() error {
+	alone := func(key, value string) error { // set, and nothing is there that it is about
+		return unfit(key, strconv.Quote(value), "it to be unset without warm.endpoints")
+	}
+	for _, k := range []struct{ key, value string }{
+		{"warm.name", s.WarmName},
+		{"warm.sentinel_master", s.WarmSentinelMaster},
+		{"warm.username", s.WarmUsername},
+		{"warm.password_file", s.WarmPasswordFile},
+		{"warm.tls_ca_file", s.WarmTLSCAFile},
+		{"warm.tls_cert_file", s.WarmTLSCertFile},
+	} {
+		if k.value != "" && !s.warm() {
+			return alone(k.key, k.value)
+		}
+	}
+	if _, err := valkey.Key(s.WarmName); s.WarmName != "" && err != nil {
+		return unfit("warm.name", fmt.Sprintf("%.80q", s.WarmName), "up to 249 letters, digits, '.', '_' and '-', and no name of a folder")
+	}
+	switch {
+	case s.WarmServers != serversSingle && s.WarmServers != serversCluster && s.WarmServers != serversSentinel:
+		return unfit("warm.servers", strconv.Quote(s.WarmServers), "single, cluster or sentinel")
+	case s.WarmServers != serversSingle && !s.warm():
+		return unfit("warm.servers", strconv.Quote(s.WarmServers), "single without warm.endpoints")
+	case len(s.WarmEndpoints) > 1 && s.WarmServers == serversSingle:
+		return unfit("warm.endpoints", fmt.Sprintf("%d of them", len(s.WarmEndpoints)), "one server, or several where warm.servers is cluster or sentinel")
+	case (s.WarmSentinelMaster != "") != (s.WarmServers == serversSentinel):
+		return unfit("warm.sentinel_master", strconv.Quote(s.WarmSentinelMaster), "what sentinels call the primary, where warm.servers is sentinel, and elsewhere it to be unset")
+	case s.WarmSentinelUsername != "" && s.WarmSentinelMaster == "":
+		return unfit("warm.sentinel_username", strconv.Quote(s.WarmSentinelUsername), "it to be unset without warm.sentinel_master")
+	case s.WarmSentinelPasswordFile != "" && s.WarmSentinelMaster == "":
+		return unfit("warm.sentinel_password_file", strconv.Quote(s.WarmSentinelPasswordFile), "it to be unset without warm.sentinel_master")
+	case s.WarmTLS && !s.warm():
+		return unfit("warm.tls", true, "false without warm.endpoints")
+	case s.WarmTLSCAFile != "" && !s.WarmTLS:
+		return unfit("warm.tls_ca_file", strconv.Quote(s.WarmTLSCAFile), "it to be unset without warm.tls")
+	case s.WarmTLSCertFile != "" && !s.WarmTLS:
+		return unfit("warm.tls_cert_file", strconv.Quote(s.WarmTLSCertFile), "it to be unset without warm.tls")
+	case (s.WarmTLSCertFile == "") != (s.WarmTLSKeyFile == ""):
+		return unfit("warm.tls_key_file", strconv.Quote(s.WarmTLSKeyFile), "it to be set with warm.tls_cert_file, and without that unset")
+	}
+	return nil
 }
 
 func (s *tierSettings) validateCold() error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,13 +23,28 @@ import (
 	"varve/tiers/s3"
 )
 
-// served reports whether this program has what a configuration names: a command that needs the whole
-// log asks first, and touches nothing if not.
-func (s *tierSettings) served() error {
-	if s.warm() {
-		return errors.New("warm.endpoints: this program cannot serve the warm tier (Valkey) yet; take the key out to work without it, or run: varve config explain")
+// logTiers are the tiers of a configuration beyond the local disk, for one log.
+type logTiers struct {
+	*coldTier
+	warm *warmTier
+}
+
+// openTiers makes the tiers of a configuration ready for the log in a directory.
+func (s *tierSettings) openTiers(ctx context.Context, dir string, use access) (*logTiers, error) {
+	t := &logTiers{}
+	var err error
+	if t.warm, err = s.openWarm(ctx, dir, use); err != nil {
+		return nil, err
 	}
-	return nil
+	if t.coldTier, err = s.openCold(ctx, dir, use); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// inspect returns what a look at the log needs.
+func (t *logTiers) inspect() varve.InspectOptions {
+	return varve.InspectOptions{Cold: t.bucket, ColdPrefix: t.prefix, Warm: t.warm.options}
 }
 
 // coldTier is the bucket of a configuration, and where a log is in it. Without a cold tier the bucket
@@ -56,9 +72,6 @@ const checkTimeout = 10 * time.Second
 
 // cold makes the cold tier of a configuration ready for the log in a directory.
 func (s *tierSettings) openCold(ctx context.Context, dir string, use access) (*coldTier, error) {
-	if err := s.served(); err != nil {
-		return nil, err
-	}
 	if !s.cold() {
 		return &coldTier{close: func() {}}, nil
 	}
@@ -248,7 +261,7 @@ func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *va
 	if s.Create && !known {
 		use = makes
 	}
-	t, err := s.openCold(ctx, dir, use)
+	t, err := s.openTiers(ctx, dir, use)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -257,7 +270,7 @@ func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *va
 	}
 	out.room = s.room()
 	o := s.options()
-	o.Cold, o.ColdPrefix, o.Logger = t.bucket, t.prefix, slog.New(warner{out})
+	o.Cold, o.ColdPrefix, o.Warm, o.Logger = t.bucket, t.prefix, t.warm.options, slog.New(warner{out})
 	l, err = t.open(ctx, out, dir, o)
 	if err != nil {
 		t.close()
@@ -266,34 +279,63 @@ func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *va
 	return l, t.close, nil
 }
 
-// open opens the log. A cold tier that does not answer is waited for where it has to be asked.
-func (t *coldTier) open(ctx context.Context, out *streams, dir string, o varve.Options) (*varve.Log, error) {
+// open opens the log. A tier that does not answer is waited for where it has to be asked.
+func (t *logTiers) open(ctx context.Context, out *streams, dir string, o varve.Options) (*varve.Log, error) {
 	fresh := !holdsLog(dir)
-	if t.down != nil && fresh {
-		next := ""
-		if errors.Is(t.down, dirbucket.ErrAbsent) {
+	tier, down := "cold", t.down
+	if down == nil {
+		tier, down = "warm", t.warm.down
+	}
+	if down != nil && fresh {
+		key, next := "cold.url", ""
+		if tier == "warm" {
+			key = "warm.endpoints"
+		}
+		if errors.Is(down, dirbucket.ErrAbsent) {
 			next = "; to begin a new bucket and log: --create"
 		}
-		return nil, fmt.Errorf("cold.url: the cold tier has to say what the log holds, and does not answer: %w%s", t.down, next)
+		return nil, fmt.Errorf("%s: the %s tier has to say what the log holds, and does not answer: %w%s", key, tier, down, next)
 	}
 	opening := ctx
-	if t.down != nil {
-		out.note("varve: warning: the cold tier does not answer: %v", oneLine(t.down))
+	if down != nil {
+		out.note("varve: warning: the %s tier does not answer: %v", tier, oneLine(down))
 		var cancel context.CancelFunc
 		opening, cancel = context.WithTimeout(ctx, tierWait)
 		defer cancel()
 	}
 	l, err := varve.Open(opening, dir, o)
 	switch {
-	case err != nil && t.down != nil && errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("%s: the last life did not end in a way that lets it open without the cold tier, which does not answer: %w", dir, t.down)
+	case err != nil && down != nil && errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("%s: the last life did not end in a way that lets it open without the %s tier, which does not answer: %w", dir, tier, down)
 	case err != nil:
-		return nil, err
+		return nil, t.warm.named(err)
 	}
-	if t.bucket != nil && fresh && l.Committed() > l.Start() {
-		out.note("the directory held no log: it was rebuilt from %s, offsets [%d, %d)", t.place, l.Start(), l.Committed())
+	if fresh && l.Committed() > l.Start() {
+		out.note("the directory held no log: it was rebuilt from %s, offsets [%d, %d)", t.places(), l.Start(), l.Committed())
 	}
 	return l, nil
+}
+
+// silent returns the error of a tier that did not answer a look, nil if all did.
+func silent(x *varve.Inspection) error {
+	switch {
+	case x.ColdDown != nil:
+		return fmt.Errorf("the cold tier does not answer: %w", x.ColdDown)
+	case x.WarmDown != nil:
+		return fmt.Errorf("the warm tier does not answer: %w", x.WarmDown)
+	}
+	return nil
+}
+
+// places says where the log is besides the local disk.
+func (t *logTiers) places() string {
+	switch {
+	case t.bucket == nil:
+		return t.warm.place
+	case t.warm.place == "":
+		return t.place
+	}
+	return t.place + " and " + t.warm.place
 }
 
 // holdsLog reports whether a directory has a superblock. Without one the cold tier says what the log
@@ -322,14 +364,42 @@ func manifestSeen(dir string) bool {
 // awaitTiers waits until the log takes appends, if that depends on a tier.
 func awaitTiers(ctx context.Context, out *streams, l *varve.Log) error {
 	s := l.Stats()
-	if s.ColdError == nil || s.Phase != "recovering" {
-		return nil
+	tier, down := "cold", s.ColdError
+	if down == nil {
+		tier, down = "warm", s.WarmError
 	}
-	out.note("varve: warning: the cold tier does not answer, and has to be asked before anything is appended; waiting up to %v: %v",
-		tierWait, oneLine(s.ColdError))
+	if down == nil || s.Phase != "recovering" {
+		return awaitWarm(ctx, l)
+	}
+	out.note("varve: warning: the %s tier does not answer, and has to be asked before anything is appended; waiting up to %v: %v",
+		tier, tierWait, oneLine(down))
 	for end := time.Now().Add(tierWait); s.Phase == "recovering"; s = l.Stats() {
 		if time.Now().After(end) {
-			return fmt.Errorf("%w: %w", varve.ErrTierDown, s.ColdError)
+			return fmt.Errorf("%w: %w", varve.ErrTierDown, cmp.Or(s.ColdError, s.WarmError, down))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if err := l.Err(); err != nil {
+		return err
+	}
+	return awaitWarm(ctx, l)
+}
+
+// awaitWarm waits until the warm tier has what the disk has, where appends would be refused till then: a
+// log that was given one, or whose Valkey came back empty, has something to mirror first. It waits as long
+// as that goes on.
+func awaitWarm(ctx context.Context, l *varve.Log) error {
+	s := l.Stats()
+	for end, was := time.Now().Add(tierWait), s.WarmEnd; s.WarmLagBytes > 0 && s.WarmWaived < s.End; s = l.Stats() {
+		if s.WarmEnd > was {
+			end, was = time.Now().Add(tierWait), s.WarmEnd
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%w: %w", varve.ErrTierDown, cmp.Or(s.WarmError, context.DeadlineExceeded))
 		}
 		select {
 		case <-ctx.Done():

@@ -37,12 +37,12 @@ type tierLine struct {
 
 // Run draws the map.
 func (c *tiersCommand) Run(ctx context.Context, s *streams) error {
-	t, err := c.openCold(ctx, c.Dir, looks)
+	t, err := c.openTiers(ctx, c.Dir, looks)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	x, err := varve.Inspect(ctx, c.Dir, varve.InspectOptions{Cold: t.bucket, ColdPrefix: t.prefix})
+	x, err := varve.Inspect(ctx, c.Dir, t.inspect())
 	if err != nil {
 		return err
 	}
@@ -66,10 +66,8 @@ func (c *tiersCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	case x.Refused != nil:
 		return x.Refused
-	case x.ColdDown != nil:
-		return fmt.Errorf("the cold tier does not answer: %w", x.ColdDown)
 	}
-	return nil
+	return silent(x)
 }
 
 func reportTiers(m *varve.TierMap, x *varve.Inspection) *tiersReport {

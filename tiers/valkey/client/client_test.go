@@ -82,10 +82,12 @@ func TestSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	began := time.Now()
-	d := dialer(t, client.Options{Addresses: []string{l.Addr().String()}, ConnectTimeout: 200 * time.Millisecond})
-	if err := newStore(t, d).Probe(&valkey.Probe{}); err == nil || time.Since(began) > 5*time.Second {
-		t.Errorf("%v after %v", err, time.Since(began))
+	for _, secret := range []*tls.Config{nil, {}} {
+		began := time.Now()
+		d := dialer(t, client.Options{Addresses: []string{l.Addr().String()}, ConnectTimeout: 200 * time.Millisecond, TLS: secret})
+		if err := newStore(t, d).Probe(&valkey.Probe{}); err == nil || time.Since(began) > 5*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"varve/tiers/valkey"
 )
@@ -47,7 +48,7 @@ func (g *guard) dial(ctx context.Context, address string, d *net.Dialer, config 
 		return nil, err
 	}
 	if config != nil {
-		if c, err = secure(ctx, c, address, config); err != nil {
+		if c, err = secure(ctx, c, address, d.Timeout, config); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +62,10 @@ func (g *guard) dial(ctx context.Context, address string, d *net.Dialer, config 
 	return &guarded{Conn: c, guard: g, in: outline{longest: g.longest}, out: outline{longest: math.MaxInt64 / 4}}, nil
 }
 
-func secure(ctx context.Context, c net.Conn, address string, config *tls.Config) (net.Conn, error) {
+// secure shakes hands. A server that talks no TLS may not answer at all.
+func secure(ctx context.Context, c net.Conn, address string, timeout time.Duration, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	if config.ServerName == "" && !config.InsecureSkipVerify {
 		host, _, _ := net.SplitHostPort(address) // checked by New, or said by a server
 		config = config.Clone()
@@ -70,7 +74,7 @@ func secure(ctx context.Context, c net.Conn, address string, config *tls.Config)
 	s := tls.Client(c, config)
 	if err := s.HandshakeContext(ctx); err != nil {
 		_ = c.Close()
-		return nil, err
+		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}
 	return s, nil
 }
