@@ -37,7 +37,8 @@ var layers = []layer{
 	{dir: "tiers/valkey/client", imports: []string{"core/...", "tiers", "tiers/valkey"}, modules: anyModule},
 	{dir: "tiers/warm", imports: []string{"core/...", "tiers/disk", "tiers/valkey"}}, // the simulator runs it
 	{dir: "tiers/s3", imports: []string{"core/...", "tiers"}, modules: anyModule},
-	{dir: "tiers/s3/s3test", modules: anyModule}, // servers for tests
+	{dir: "tiers/s3/s3test", modules: anyModule},         // servers for tests
+	{dir: "tiers/valkey/valkeytest", modules: anyModule}, // the same
 	{dir: "tiers/tiertest", imports: []string{"core/...", "tiers", "tiers/disk", "tiers/valkey"}},
 
 	{dir: "", imports: []string{

@@ -59,13 +59,13 @@ func TestMiniredisDiffers(t *testing.T) {
 			real:     []string{"$3", "1-0", "$3", "2-0", "$3", "3-0", ":0"},
 		},
 		{
-			name:     "the length of another type is answered twice (mend)",
+			name:     "the length of another type is answered twice (valkeytest.Mend)",
 			commands: []string{"SET k v", "XLEN k"},
 			mini:     []string{"+OK", "-WRONGTYPE Operation against a key holding the wrong kind of value", ":0"},
 			real:     []string{"+OK", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
 		},
 		{
-			name:     "no id of a connection (mend)",
+			name:     "no id of a connection (valkeytest.Mend)",
 			commands: []string{"CLIENT ID"},
 			mini:     []string{"-ERR unknown subcommand 'ID'. Try CLIENT HELP."},
 			real:     []string{":"},

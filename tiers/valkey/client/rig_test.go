@@ -3,18 +3,17 @@ package client_test
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/alicebob/miniredis/v2/server"
 	library "github.com/valkey-io/valkey-go"
 	"go.uber.org/goleak"
 
 	"varve/tiers/tiertest"
 	"varve/tiers/valkey"
 	"varve/tiers/valkey/client"
+	"varve/tiers/valkey/valkeytest"
 )
 
 // A client of a cluster ends seconds after its end.
@@ -74,34 +73,12 @@ func dialer(t *testing.T, o client.Options) *client.Dialer {
 	return d
 }
 
-// newMini starts a miniredis and puts right what would hide everything else: it knows no CLIENT ID, here
-// the number of the connection, and answers XLEN of a wrong type twice.
+// newMini starts a miniredis that is put right.
 func newMini(t *testing.T) *miniredis.Miniredis {
 	t.Helper()
 	m := miniredis.RunT(t)
-	mend(m)
+	valkeytest.Mend(m, nil)
 	return m
-}
-
-func mend(m *miniredis.Miniredis) {
-	var mu sync.Mutex
-	ids := map[*server.Peer]int{}
-	m.Server().SetPreHook(func(c *server.Peer, cmd string, args ...string) bool {
-		switch {
-		case cmd == "CLIENT" && len(args) == 1 && args[0] == "ID":
-			mu.Lock()
-			defer mu.Unlock()
-			if ids[c] == 0 {
-				ids[c] = len(ids) + 1
-			}
-			c.WriteInt(ids[c])
-			return true
-		case cmd == "XLEN" && len(args) == 1 && m.Exists(args[0]) && m.Type(args[0]) != "stream":
-			c.WriteError("WRONGTYPE Operation against a key holding the wrong kind of value")
-			return true
-		}
-		return false
-	})
 }
 
 func miniServer(t *testing.T) *tiertest.WarmServer {
@@ -114,7 +91,7 @@ func miniServer(t *testing.T) *tiertest.WarmServer {
 			if err := m.Restart(); err != nil {
 				t.Fatal(err)
 			}
-			mend(m)
+			valkeytest.Mend(m, nil)
 		},
 		SetType: func(key string) {
 			if err := m.Set(key, "text"); err != nil {
