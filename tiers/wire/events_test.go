@@ -7,6 +7,7 @@ import (
 	"varve/core/segment"
 	"varve/model"
 	"varve/sim"
+	"varve/sim/fakevalkey"
 )
 
 // event carries out an event of the schedule.
@@ -31,7 +32,7 @@ func (w *world) event(e *sim.Event) {
 		}
 	case sim.Offload:
 		if w.serving() {
-			w.counts.offloads++
+			w.counts[offloads]++
 			_ = w.host.log.Offload(w.now, w.at(e.A))
 		}
 	case sim.Restart:
@@ -62,7 +63,7 @@ func (w *world) hurt(on bool) {
 
 func (w *world) rate() uint32 {
 	if w.hurting {
-		return 4000
+		return 8000
 	}
 	return 0
 }
@@ -71,7 +72,12 @@ func (w *world) rate() uint32 {
 func (w *world) server(what sim.ServerKind) {
 	switch what {
 	case sim.ServerRestart:
+		w.counts[serverRestarts]++
 		w.stream.restart(w.t)
+		if w.h.Persist != int64(fakevalkey.Always) && !w.h.On(sim.SwLose) && !w.h.On(sim.SwMove) {
+			w.counts[serverEmptied]++
+			w.stream.mini.FlushAll()
+		}
 	case sim.ServerFreeze, sim.ServerThaw:
 		w.stream.freeze(what == sim.ServerFreeze)
 	default:
@@ -97,7 +103,7 @@ func batch(payload []byte, records uint32, now core.Now) core.Batch {
 
 // append appends a batch, whose payload says which.
 func (w *world) append(bytes, records int64) {
-	w.counts.appends++
+	w.counts[appends]++
 	id := w.check.Append(w.now.Mono, model.Append{Records: int32(records)})
 	p := binary.LittleEndian.AppendUint64(make([]byte, 0, bytes+8), uint64(id))
 	for int64(len(p)) < bytes {
@@ -112,7 +118,7 @@ func (w *world) append(bytes, records int64) {
 	}
 	t, err := h.log.Append(w.now, &b)
 	if err != nil {
-		w.counts.refused++
+		w.counts[refused]++
 		w.check.Failed(w.now.Mono, id)
 		return
 	}
@@ -128,7 +134,7 @@ func (w *world) trims(permille int64) {
 	before := w.at(permille)
 	w.check.TrimCalled(w.now.Mono, before)
 	if w.host.log.Trim(w.now, before) == nil {
-		w.counts.trims++
+		w.counts[trims]++
 		w.trim = max(w.trim, before)
 	}
 }

@@ -39,6 +39,7 @@ type host struct {
 	opened  bool // this life's recovery has finished
 	flights [core.LaneCount]flight
 	ticked  core.Time // when its timer fired last
+	written core.Offset
 	waiting []waiting // appends without an outcome
 	own     uint64    // cohorts from this one on hold what no client knows; 0: none
 }

@@ -99,7 +99,7 @@ func (w *world) poll(r *reader, most int) {
 		for b, ok := r.cursor.Batch(); ok; b, ok = r.cursor.Batch() {
 			op := w.identify(&b)
 			for o := max(b.Base, r.pos.Offset); o < b.End(); o++ {
-				w.counts.seen++
+				w.counts[recordsRead]++
 				w.check.Read(now, id, call, o, b.Epoch, model.MakeValue(op, int(o-b.Base)))
 			}
 			r.pos = r.cursor.Position()
@@ -146,7 +146,7 @@ func (w *world) audit() {
 		for b, ok := r.cursor.Batch(); ok; b, ok = r.cursor.Batch() {
 			op := w.identify(&b)
 			for o := max(b.Base, next); o < b.End(); o++ {
-				w.counts.audited++
+				w.counts[recordsAudited]++
 				w.check.AuditRecord(now, o, b.Epoch, model.MakeValue(op, int(o-b.Base)))
 			}
 			next = b.End()

@@ -13,7 +13,7 @@ import (
 func (w *world) begin() {
 	h := w.host
 	w.reopen = never
-	w.counts.lives++
+	w.counts[lives]++
 	cfg := w.h.Config[w.config]
 	w.nonce++
 	cfg.Nonce = w.h.Seed<<16 | w.nonce
@@ -22,7 +22,7 @@ func (w *world) begin() {
 	}
 	w.doom = [2]int64{w.doom[1]}
 	w.leaving = false
-	w.note("life %d begins, configuration %d", w.counts.lives, w.config)
+	w.note("life begins, configuration %d", w.config)
 	if err := h.start(cfg, w.now); err != nil {
 		if !h.fs.Dead() {
 			w.fail("K25: a life does not begin: %w", err)
@@ -79,13 +79,14 @@ func (w *world) openFailed(err error) {
 func (w *world) opened() {
 	h, l := w.host, w.host.log
 	h.opened, w.failed = true, 0
-	w.written, w.start, w.trim = l.End(), l.Start(), 0
+	w.counts[opens]++
+	h.fs.SetCallBudget(-1, false) // it was for the recovery
+	h.written, w.start, w.trim = l.End(), l.Start(), 0
 	if w.exposed {
 		kept := w.kept()
 		w.note("other tiers hold the log up to %d", kept)
 		w.check.DiskLost(w.now.Mono, kept)
 		w.exposed = false
-		w.counts.rebuilt++
 	}
 	cfg := &w.h.Config[w.config]
 	w.note("open: start %d, committed %d, end %d, epoch %d", l.Start(), l.Committed(), l.End(), l.Epoch())
@@ -110,7 +111,7 @@ func (w *world) closed() {
 	w.outcomes(h)
 	if h.opened && h.log.Err() == nil {
 		w.check.Closed(w.now.Mono)
-		w.counts.restarts++
+		w.counts[restarts]++
 	} else {
 		w.check.Crash(w.now.Mono, model.ProcessKill)
 	}
@@ -138,7 +139,7 @@ func (w *world) die(how sim.Death) {
 		h.execute(f, w.rng.Below(5))
 	}
 	w.note("the process dies: %d", how)
-	w.counts.kills++
+	w.counts[kills]++
 	w.forget()
 	h.end()
 	w.check.Crash(w.now.Mono, model.ProcessKill)
@@ -154,7 +155,7 @@ func (w *world) power() {
 	dice.Seed(w.rng.Next())
 	w.host.disk.PowerLoss(&dice, true)
 	w.check.Crash(w.now.Mono, model.PowerLoss)
-	w.counts.powers++
+	w.counts[powerLosses]++
 }
 
 // crash ends a life as the schedule says.
@@ -194,7 +195,7 @@ func (w *world) lose(delay core.Time) {
 	}
 	w.host.disk.Lose()
 	w.exposed = true
-	w.counts.losses++
+	w.counts[disksLost]++
 	w.note("the disk is lost")
 }
 
@@ -209,7 +210,7 @@ func (w *world) move(e *sim.Event) {
 		w.host = w.hosts[1]
 	}
 	w.exposed = true
-	w.counts.moves++
+	w.counts[moves]++
 	if !lives {
 		if old.up {
 			w.host, old = old, w.host
@@ -223,7 +224,7 @@ func (w *world) move(e *sim.Event) {
 	w.note("another host takes over; the one before lives on")
 	w.forget()
 	w.rival = old
-	w.counts.rivals++
+	w.counts[rivals]++
 	w.check.Crash(w.now.Mono, model.ProcessKill)
 	w.reopen = w.now.Mono + w.delay
 }
@@ -260,7 +261,7 @@ func (w *world) rivalEnds() {
 	if h.log.Err() != core.ErrOwnerFenced { //nolint:errorlint // that very one
 		w.fail("K8: the host before was to find another owner, and ended otherwise: %w", h.log.Err())
 	}
-	w.counts.fenced++
+	w.counts[fenced]++
 	w.note("the host before is fenced")
 	w.endRival()
 }

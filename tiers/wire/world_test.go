@@ -39,7 +39,6 @@ type world struct {
 	delay   core.Time
 	doom    [2]int64 // calls of the file system after which the lives to come die in recovery
 	failed  int      // opens in a row that failed
-	written core.Offset
 	start   core.Offset
 	trim    core.Offset
 	slow    [core.LaneCount]core.Time
@@ -50,15 +49,7 @@ type world struct {
 	view     core.View
 	verdict  error
 
-	counts counts
-}
-
-// counts is what happened in all schedules.
-type counts struct {
-	schedules, sockets                                                       int
-	events, appends, acked, unknown, refused, lives, rebuilt, moves, kills   int
-	powers, restarts, losses, rivals, fenced, trims, offloads, audited, seen int
-	dial                                                                     int
+	counts [counted]int
 }
 
 func newWorld(t *testing.T) *world {
@@ -120,13 +111,16 @@ func (w *world) run(s *sim.Schedule) (err error) {
 	w.reset(s)
 	w.begin()
 	w.settle()
+	shift := core.Time(0)
 	for i := range s.Events {
 		e := &s.Events[i]
-		w.until(e.At)
+		w.until(e.At + shift)
+		if e.Kind.IsOp() && e.Sub>>40&3 != 0 {
+			shift += w.patience()
+		}
 		if w.verdict != nil {
 			break
 		}
-		w.counts.events++
 		w.event(e)
 		w.settle()
 	}
@@ -136,8 +130,17 @@ func (w *world) run(s *sim.Schedule) (err error) {
 	for _, h := range w.hosts {
 		h.end()
 	}
-	w.counts.schedules++
+	w.counts[schedules]++
 	return w.verdict
+}
+
+// patience is how long a client waits for a log that opens: servers take longer than the simulator's.
+func (w *world) patience() core.Time {
+	from := w.now.Mono
+	for w.verdict == nil && !w.host.opened && w.now.Mono < from+100*millisecond {
+		w.until(w.now.Mono + millisecond)
+	}
+	return w.now.Mono - from
 }
 
 func (w *world) reset(s *sim.Schedule) {
@@ -148,7 +151,7 @@ func (w *world) reset(s *sim.Schedule) {
 	bucket := w.objects.direct
 	if seed%socketsEvery == 0 {
 		bucket = w.objects.sockets
-		w.counts.sockets++
+		w.counts[overSockets]++
 	}
 	for _, h := range w.hosts {
 		h.reset(seed, bucket, w.h.Faults)
@@ -165,6 +168,7 @@ func (w *world) reset(s *sim.Schedule) {
 		w.readers[i].begun = false
 	}
 	w.verdict = nil
+	w.hurt(seed%3 == 0)
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -222,6 +226,9 @@ func (w *world) settle() {
 		w.die(sim.DeathKill)
 	}
 	w.pump(w.host)
+	if w.host.up && w.host.fs.Dead() {
+		w.die(sim.DeathKill)
+	}
 	w.phase()
 	w.agree()
 	if w.rival != nil {
@@ -268,11 +275,12 @@ func (w *world) takes(lane core.Lane) core.Time {
 	case core.Uploads, core.Catalogue:
 		long = 4 * w.h.Sync
 	}
-	took := 1 + w.rng.Below(2*long) + w.slow[lane]
-	w.slow[lane] = 0
+	took := 1 + w.rng.Below(2*long)
 	if lane >= core.Uploads && w.rng.Chance(512) {
 		took *= 1000
 	}
+	took += w.slow[lane]
+	w.slow[lane] = 0
 	return took
 }
 
@@ -285,19 +293,21 @@ func (w *world) carry(h *host, f *flight) {
 	if f.err != nil {
 		w.note("%T: %v", f.e, f.err)
 	}
-	if f.err != nil || h != w.host || h.fs.Dead() {
-		return
+	if c, ok := f.e.(*core.Commit); ok && f.err == nil {
+		h.written = c.End
+	}
+	if f.err != nil || h != w.host && w.host.opened || h.fs.Dead() {
+		return // what a host holds that is none any more is nothing to the log
 	}
 	switch e := f.e.(type) {
 	case *core.Commit:
-		w.written = e.End
 		if e.Sync {
-			w.check.Synced(w.now.Mono, w.written)
+			w.check.Synced(w.now.Mono, h.written)
 		}
 	case *core.Sync:
-		w.check.Synced(w.now.Mono, min(w.written, e.End))
+		w.check.Synced(w.now.Mono, min(h.written, e.End))
 	case *core.Seal, *core.Rollback:
-		w.check.Synced(w.now.Mono, w.written)
+		w.check.Synced(w.now.Mono, h.written)
 	}
 }
 
@@ -312,7 +322,7 @@ func (w *world) complete(h *host, lane core.Lane) {
 	}
 	e, err := f.e, f.err
 	*f = flight{}
-	if m, ok := e.(*core.Mirror); ok && h == w.host && m.Entry.End > w.written {
+	if m, ok := e.(*core.Mirror); ok && m.Entry.End > h.written {
 		w.fail("K23: records were mirrored whose commit is not complete")
 	}
 	h.log.Complete(w.now, e, err)
@@ -345,15 +355,13 @@ func (w *world) resolve(h *host, id model.OpID, err error) {
 	w.note("append %d: %v", id, err)
 	switch {
 	case err == nil:
-		w.counts.acked++
+		w.counts[acked]++
 		w.check.Acked(w.now.Mono, id)
 	case errors.Is(err, core.ErrUnknown):
-		w.counts.unknown++
-		if h == w.host || !w.host.opened {
-			w.check.Unknown(w.now.Mono, id)
-		}
+		w.counts[unknown]++
+		w.check.Unknown(w.now.Mono, id)
 	default:
-		w.counts.refused++
+		w.counts[refused]++
 		w.check.Failed(w.now.Mono, id)
 	}
 }
