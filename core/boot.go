@@ -18,6 +18,7 @@ type boot struct {
 	manifest bool               // the cold tier has one
 	fenced   Epoch              // of the marker in the warm tier
 	floor    Epoch              // least epoch to claim
+	looks    int                // at the tiers, because of a hole
 	absent   bool               // there is no directory, or an empty one: the cold tier says what the log is
 	degraded bool               // the cold tier does not answer: the plan is made without it, and served, not carried out
 	objects  []segment.FileInfo // of objects whose footers were read, newest first
@@ -76,7 +77,7 @@ const (
 func (b *boot) reset(now Now) {
 	b.step, b.at, b.tries, b.retryAt = bootList, 0, 0, 0
 	b.absent, b.degraded, b.loads = false, false, 0
-	b.manifest, b.fenced, b.floor = false, 0, 0
+	b.manifest, b.fenced, b.floor, b.looks = false, 0, 0, 0
 	b.objects, b.scanned, b.own = b.objects[:0], 0, 0
 	b.began = now.Mono
 	b.plan.reset()
@@ -412,6 +413,11 @@ func (l *Log) planned(now Now) {
 	}
 	if b.degraded && !l.cfg.ReadOnly {
 		l.degrade(now)
+		return
+	}
+	if p.hole && l.cfg.Cold && b.looks < loadTries { // the owner before may have exported it since the manifest was read
+		b.looks++
+		b.restart()
 		return
 	}
 	if p.Refused != nil {

@@ -38,6 +38,7 @@ type Plan struct {
 	warm        *warmState         // the same of the warm tier
 	floor       Epoch              // least epoch to claim
 	absent      bool               // there was no directory
+	hole        bool               // refused for records that no tier has
 	refusal     RefusedError
 	twins       bool // two files have one segment id
 	quarantines []FileEntry

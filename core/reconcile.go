@@ -324,7 +324,7 @@ func (r *reconciler) warmGap(o Offset) (next Offset, more bool) {
 		Why:  fmt.Sprintf("records [%d, %d) were committed and are neither on disk nor in the warm tier", o, next),
 		Next: "give the directory its files back; accept_loss gives up these records, and what lies before them if others follow",
 	}
-	p.Refused = &p.refusal
+	p.Refused, p.hole = &p.refusal, true
 	return 0, false
 }
 

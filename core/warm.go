@@ -80,7 +80,10 @@ type warmSpan struct {
 
 func (w *warmState) reset() {
 	*w = warmState{
-		spans: w.spans[:0], lineage: w.lineage[:0], read: ReadWarm{Entries: w.read.Entries[:0]},
+		spans: w.spans[:0], lineage: w.lineage[:0],
+		read: ReadWarm{
+			Entries: w.read.Entries[:0], First: WarmEntry{Header: warmentry.Entry{Lineage: w.read.First.Header.Lineage[:0]}},
+		},
 		fence:  FenceWarm{Marker: warmentry.Entry{Lineage: w.fence.Marker.Lineage[:0]}},
 		mirror: Mirror{Entry: warmentry.Entry{Lineage: w.mirror.Entry.Lineage[:0]}},
 	}
@@ -343,6 +346,7 @@ func (l *Log) fenced(now Now, e *FenceWarm) {
 // written behind that counts only if it is found again.
 func (w *warmState) look() {
 	w.step, w.read.From, w.resumed, w.found = warmRead, w.confirmed, false, WarmID{}
+	w.read.Front = true
 	for n := len(w.spans); n > 0; n-- {
 		s := &w.spans[n-1]
 		if id := w.confirmed; s.Generation == id.Generation && s.First < id.End && id.End <= s.End {
@@ -375,8 +379,26 @@ func (l *Log) warmOvertaken(top *WarmEntry) bool {
 	return true
 }
 
+// beheaded reports whether entries are gone that the stream began with, which the newest ones do not tell.
+func (w *warmState) beheaded(first *WarmEntry, epoch Epoch) bool {
+	_, at := w.holds(w.from, epoch)
+	if at < 0 {
+		return false
+	}
+	s := &w.spans[at]
+	return first.State == WarmNone || first.ID.Generation > s.Generation ||
+		first.ID.Generation == s.Generation && first.ID.End > 0 && first.Header.First > w.from
+}
+
 func (l *Log) onReadWarm(now Now, e *ReadWarm) {
 	w := &l.warm
+	if e.Front && e.From != (WarmID{}) && w.beheaded(&e.First, l.epochAt(w.from)) {
+		l.mark(MarkWarmLost)
+		w.confirmed = WarmID{}
+		w.look()
+		return
+	}
+	e.Front = false
 	for i := range e.Entries {
 		n := &e.Entries[i]
 		if l.warmOvertaken(n) {
@@ -389,8 +411,7 @@ func (l *Log) onReadWarm(now Now, e *ReadWarm) {
 		}
 		if e.From == w.confirmed && e.From != (WarmID{}) && !w.resumed {
 			w.confirmed = WarmID{} // it is gone: look at everything
-			w.spans = w.spans[:0]
-			e.From = WarmID{}
+			w.look()
 			return
 		}
 		if n.State == WarmGood && n.Header.LogID == l.id && n.Header.Kind == warmentry.Data {

@@ -71,8 +71,10 @@ type FenceWarm struct {
 // ReadWarm reads entries, in order, from an id on.
 type ReadWarm struct {
 	answer
-	From WarmID
+	From  WarmID
+	Front bool // the first entry of all is wanted, too
 
+	First   WarmEntry   // with Front
 	Entries []WarmEntry // the memory is reused
 	More    bool
 }

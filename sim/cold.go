@@ -67,12 +67,12 @@ func (c *coldWorld) reset(w *World) {
 		w.lanes = core.Warm
 	}
 	c.exposed = false
+	w.rival.reset()
 	if !w.h.Cold() {
 		return
 	}
 	c.bucket.Reset(fakebucket.Params{Seed: sub(w.h.Seed, 6), PartBytesMin: partBytesMin})
 	c.bucket.SetFaults(w.h.Bucket)
-	w.rival.reset()
 	c.swaps, c.told = 0, c.told[:0]
 }
 

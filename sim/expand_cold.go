@@ -125,7 +125,7 @@ func (x *expander) gone(kind Kind) {
 func (x *expander) moves() {
 	r := &x.r
 	e := Event{Kind: Move, A: r.Between(microsecond, 5*millisecond)}
-	if !x.percent(33) || x.warm {
+	if !x.percent(33) {
 		x.emit(e)
 		x.at += e.A + x.openTime()
 		return

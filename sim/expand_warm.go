@@ -72,6 +72,6 @@ func (x *expander) warmWorld() {
 		x.gone(Lose)
 	}
 	if x.on(SwMove) && x.percent(2) {
-		x.gone(Move)
+		x.moves()
 	}
 }

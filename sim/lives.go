@@ -269,8 +269,8 @@ func (w *World) opened() {
 	w.cutEvidence()
 	if w.h.Cold() {
 		w.judgeClaim(l.Epoch(), p.nonce)
-		w.rival.claimed = true
 	}
+	w.rival.claimed = true
 	w.check.Opened(w.clock.mono, model.Life{
 		Epoch: l.Epoch(), Policy: model.Policy(cfg.Sync), SyncInterval: cfg.SyncInterval,
 		Start: l.Start(), End: l.End(), Committed: l.Committed(),

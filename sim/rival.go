@@ -11,14 +11,16 @@ import (
 	"varve/model"
 	"varve/tiers/cold"
 	"varve/tiers/disk"
+	"varve/tiers/warm"
 )
 
 // rival is the process of the host that had the log before another one took it over: it stood still,
 // or was slow, or nobody told it. It goes on beside the new owner, on a disk of its own, with clients of
-// its own, and shares the bucket. What it acks is lost to the log: without a warm tier only the
-// manifest can tell an owner that it is none any more, and nothing but a swap asks the manifest. So it
-// is judged by what it does to others: no swap of its is won once the other one has opened the log, the
-// first that it tries fences it, and it deletes and trims nothing that the other one has.
+// its own, and shares the bucket and the Valkey server. Without a warm tier what it acks is lost to the
+// log: only the manifest can tell an owner that it is none any more, and nothing but a swap asks the
+// manifest. So it is judged by what it does to others: no swap of its is won once the other one has
+// opened the log, the first that it tries fences it, and it deletes and trims nothing that the other one
+// has. With a warm tier that every ack waits for it acks nothing from then on.
 type rival struct {
 	alive   bool
 	opening bool // it had not opened the log yet: two claims may meet
@@ -32,6 +34,9 @@ type rival struct {
 	lock    io.Closer
 	store   *disk.Store
 	cold    *cold.Store
+	warm    *warm.Store
+	fences  int    // markers that the server answered since the other one opened the log
+	first   uint64 // cohort of what it appended first beside the owner
 	flights [core.LaneCount]flight
 	rng     Rand
 	nonce   uint64
@@ -53,10 +58,12 @@ const (
 	rivalIdle  = 100 * millisecond // between its timers, in the end
 )
 
-func (r *rival) init() {
+func (r *rival) init(w *World) {
 	*r = rival{log: new(core.Log), store: disk.NewStore(nil), born: r.born}
 	r.cold = cold.NewStore(nil, coldPrefix, r.store, cold.DefaultOptions())
 	r.store.SetObjects(r.cold)
+	r.warm = w.warm.open(w)
+	r.store.SetStreams(r.warm)
 }
 
 func (r *rival) reset() {
@@ -71,8 +78,8 @@ func (w *World) mayLiveOn() bool {
 	if !p.up || p.leaving || p.exiting || w.fs.Dead() || w.stage != stageSafety {
 		return false
 	}
-	if p.opened {
-		return w.log.Phase() == core.Ready
+	if p.opened || !w.h.Cold() {
+		return p.opened && w.log.Phase() == core.Ready
 	}
 	if _, again := w.flights[core.Hot].effect.(*core.List); again {
 		return false
@@ -98,6 +105,8 @@ func (w *World) part(e *Event) {
 	r.log, w.log = w.log, r.log
 	r.store, w.store = w.store, r.store
 	r.cold, w.cold.store = w.cold.store, r.cold
+	r.warm, w.warm.store = w.warm.store, r.warm
+	r.first, r.fences = 0, 0
 	w.planner.store.SetObjects(w.cold.store)
 	r.flights, w.flights = w.flights, [core.LaneCount]flight{}
 	w.late = [core.LaneCount]late{}
@@ -193,6 +202,8 @@ func (w *World) rivalEnds() {
 		}
 	case !r.exam:
 		return // until beginLiveness
+	case r.fences > 1 && w.promised():
+		w.fail("K8", "the host before was to find another owner in the warm tier, and goes on")
 	case r.swaps > 0:
 		w.fail("K8", "the host before has lost a swap to another owner and goes on")
 	}
@@ -252,10 +263,13 @@ func (w *World) rivalAppends(now core.Now) {
 	r.payload = binary.LittleEndian.AppendUint64(r.payload, ^uint64(at))
 	r.payload = append(r.payload, make([]byte, 24)...)
 	body := r.payload[at:]
-	_, _ = r.log.Append(now, &core.Batch{
+	t, err := r.log.Append(now, &core.Batch{
 		Payload: body, PayloadCRC: segment.PayloadCRC(body), Kind: segment.KindRecords, Records: 1,
 		MaxTime: now.Wall, Producer: core.NoProducer,
 	})
+	if err == nil && r.first == 0 {
+		r.first = t.Cohort
+	}
 }
 
 // rivalStep carries an effect of it on, and completes it at its end.
@@ -279,8 +293,11 @@ func (w *World) rivalStep(lane core.Lane) bool {
 		if r.acked++; r.claimed {
 			w.res.Marks.add(MarkRivalAcked)
 		}
-		if before == core.Poisoned {
+		switch {
+		case before == core.Poisoned:
 			w.fail("K8", "the host before acks an append after it has found another owner")
+		case w.h.Warm() && r.claimed && r.first > 0 && o.Cohort >= r.first && w.promised():
+			w.fail("K8", "the host before acks what the warm tier must have refused")
 		}
 	}
 	return true
@@ -292,9 +309,13 @@ func (w *World) rivalExecutes(lane core.Lane) {
 	f := &r.flights[lane]
 	e := f.effect
 	stage := e.Result().Stage
-	if lane >= core.Uploads {
+	switch {
+	case lane == core.Warm:
+		f.done, f.err = r.warm.Step(e)
+		w.warm.server.TakeDelay()
+	case lane >= core.Uploads:
 		f.done, f.err = r.cold.Step(e)
-	} else {
+	default:
 		f.done, f.err = r.store.Step(e)
 	}
 	f.executed = true
@@ -309,6 +330,10 @@ func (w *World) rivalExecutes(lane core.Lane) {
 			if r.swaps++; f.err == nil {
 				w.fail("K8", "the host before won a swap of the manifest after another had opened the log")
 			}
+		}
+	case *core.FenceWarm:
+		if r.claimed && f.err == nil {
+			r.fences++
 		}
 	case *core.Delete:
 		if w.process.up {
@@ -333,7 +358,7 @@ func (w *World) rivalGoesOn() bool {
 		*f = flight{effect: e}
 		_, lists := e.(*core.List)
 		_, loads := e.(*core.LoadManifest)
-		if lists || loads && r.opening && !r.tried {
+		if lists || loads && r.opening && !r.tried || r.opening && r.claimed && lane == core.Warm {
 			w.res.Marks.add(MarkClaimRace)
 			w.endRival()
 			return false

@@ -61,8 +61,9 @@ func (t *warmWorld) reset(w *World) {
 		return
 	}
 	t.rng.Seed(sub(w.h.Seed, 11))
-	t.store.Reset(w.store) // connections of the run before: the server gives their memory out again
-	t.look.Reset(w.store)
+	for _, s := range [...]*warm.Store{t.store, t.look, w.rival.warm} { // connections of the run before: the server gives their memory out again
+		s.Reset(w.store)
+	}
 	t.server.Reset(fakevalkey.Config{Replicas: int(w.h.Replicas), Persist: fakevalkey.Persist(w.h.Persist)})
 }
 

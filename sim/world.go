@@ -138,7 +138,7 @@ func NewWorld() *World {
 	w.store = disk.NewStore(w.fs)
 	w.cold.init(w)
 	w.warm.init(w)
-	w.rival.init()
+	w.rival.init(w)
 	w.planner.init(w)
 	return w
 }
@@ -227,7 +227,7 @@ func (w *World) caught() {
 		w.store = disk.NewStore(w.fs)
 		w.cold.init(w)
 		w.warm.init(w)
-		w.rival.init()
+		w.rival.init(w)
 		w.planner.init(w)
 	}
 }

@@ -120,8 +120,12 @@ func (s *Store) runFence(r *core.Result, e *core.FenceWarm) (err error) {
 const pageEntries = 64
 
 func (s *Store) runRead(r *core.Result, e *core.ReadWarm) error {
+	s.read.Front = e.Front
 	if err := page(s.stream, &s.read, valkey.ID(e.From)); err != nil {
 		return failed(r, core.StepRead, err)
+	}
+	if e.Front {
+		found(&e.First, &s.read.First)
 	}
 	e.More = s.read.More
 	for i := range s.read.Entries {
