@@ -25,6 +25,11 @@
 // acked and not exported yet went with the disk. Who opens the log from the bucket owns it; the owner
 // before is poisoned (ErrOwnerFenced) as soon as it finds out.
 //
+// With Options.Warm an append is acked once the disk has it, as above, and as many replicas of a Valkey
+// server as WarmOptions.Replicas have confirmed it. If they do not in WarmOptions.Wait, its outcome is
+// ErrUnknown and appends are refused with ErrTierDown until they have caught up; or, if AckOnTimeout is
+// set, it is acked all the same. An empty directory is rebuilt from what Valkey and the bucket hold.
+//
 // A failed sync poisons the log: nobody can know what the device holds, and asking again would lie.
 // Appends answer ErrPoisoned from then on, reads below Committed go on, and Close and Open again are
 // the way out.

@@ -22,9 +22,9 @@ var (
 	ErrSequence    = core.ErrSequence    // a producer left out a sequence number
 	ErrFenced      = core.ErrFenced      // a newer epoch of the producer has appended
 	ErrOutOfRange  = core.ErrOutOfRange  // an offset that the log has not reached
-	ErrTierDown    = core.ErrTierDown    // the cold tier has to be asked first, and does not answer
+	ErrTierDown    = core.ErrTierDown    // a tier has to be asked first and does not answer, or the warm one is behind
 	ErrNoColdTier  = core.ErrNoColdTier  // Offload without Options.Cold
-	ErrOwnerFenced = core.ErrOwnerFenced // another process opened the log from the cold tier: it owns it now
+	ErrOwnerFenced = core.ErrOwnerFenced // another process opened the log from a tier: it owns it now
 )
 
 // ErrInUse says that another process has the directory open.

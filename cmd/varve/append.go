@@ -101,7 +101,7 @@ func (c *appendCommand) Run(ctx context.Context, s *streams) (err error) {
 	}
 	if err != nil {
 		x := l.Stats()
-		err = c.warmText(&x, err)
+		err = c.unconfirmed(&x, err)
 	}
 	if err == nil && c.cold() && c.UploadWait > 0 {
 		err = c.awaitUpload(ctx, s, l)

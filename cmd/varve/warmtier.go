@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -213,10 +212,15 @@ func (t *warmTier) named(err error) error {
 	return err
 }
 
-// warmText says how an append ended that the warm tier did not confirm.
-func (s *tierSettings) warmText(x *varve.Stats, err error) error {
-	if !x.WarmStalled || x.WarmError == nil || !errors.Is(err, varve.ErrUnknown) && !errors.Is(err, varve.ErrTierDown) {
+// unconfirmed says of an append that ended with an unknown outcome, or was refused, what the warm tier has
+// to do with it.
+func (s *tierSettings) unconfirmed(x *varve.Stats, err error) error {
+	if !s.warm() || x.Poisoned || !errors.Is(err, varve.ErrUnknown) && !errors.Is(err, varve.ErrTierDown) {
 		return err
 	}
-	return fmt.Errorf("%w; the warm tier did not confirm in warm.wait_timeout_ms (%s): %s", err, strconv.Itoa(s.WarmWaitTimeout), oneLine(x.WarmError))
+	why := ""
+	if x.WarmError != nil {
+		why = ": " + oneLine(x.WarmError)
+	}
+	return fmt.Errorf("%w; the warm tier did not confirm in warm.wait_timeout_ms (%d)%s", err, s.WarmWaitTimeout, why)
 }
