@@ -192,3 +192,50 @@ func TestWarmTierOfAnOldLog(t *testing.T) {
 		primary.Do("FLUSHALL")
 	}
 }
+
+// TestWarmTierWithoutItsRecords: a stream of which a marker alone is left says how far the log was
+// committed. Together with the disk that is a loss, and no log that is empty.
+func TestWarmTierWithoutItsRecords(t *testing.T) {
+	primary, _ := tiertest.StartPair(t)
+	dir := filepath.Join(t.TempDir(), "log")
+	o := warmOptions(t, primary)
+	l := warmLog(t, dir, o)
+	appendValues(t, l, 0, 100)
+	closeLog(t, l)
+	closeLog(t, warmLog(t, dir, o))
+	primary.Do("XTRIM", "varve:{orders-0}", "MAXLEN", "1")
+	closeLog(t, warmLog(t, dir, o)) // the disk has all of it, and gives it to the stream again
+	primary.Do("XTRIM", "varve:{orders-0}", "MAXLEN", "1")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), dir, o); err == nil || !strings.Contains(err.Error(), "records [0, 100) were committed and are neither") {
+		t.Fatal(err)
+	}
+}
+
+// TestOptionsOfTheWarmTier: what cannot work is refused by name, before anything is done.
+func TestOptionsOfTheWarmTier(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	nobody := &links{}
+	for want, o := range map[string]Options{
+		"warm.name":                          {Warm: WarmOptions{Dialer: nobody}},
+		"byte 2 is '/'":                      {Warm: WarmOptions{Dialer: nobody, Name: "../x"}},
+		"byte 1 is '}'":                      {Warm: WarmOptions{Dialer: nobody, Name: "a}{b"}},
+		"byte 1 is '\\x00'":                  {Warm: WarmOptions{Dialer: nobody, Name: "a\x00"}},
+		"it names a folder":                  {Warm: WarmOptions{Dialer: nobody, Name: ".."}},
+		"it has 300 bytes":                   {Warm: WarmOptions{Dialer: nobody, Name: strings.Repeat("a", 300)}},
+		"warm.wait_replicas = 101":           {Warm: WarmOptions{Dialer: nobody, Name: "a", Replicas: 101}},
+		"warm.wait_timeout_ms":               {Warm: WarmOptions{Dialer: nobody, Name: "a", Wait: -1}},
+		"warm.max_bytes = -5":                {Warm: WarmOptions{Dialer: nobody, Name: "a", MaxBytes: -5}},
+		"max_batch_bytes = 1073741824":       {Warm: WarmOptions{Dialer: nobody, Name: "a"}, MaxBatchBytes: 1 << 30},
+		"warm.max_cached_closed_segments = ": {Warm: WarmOptions{Dialer: nobody, Name: "a", Segments: 1 << 30}},
+	} {
+		if _, err := Open(t.Context(), dir, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if absent := absentDirs(dir); len(absent) != 1 {
+		t.Error("something was made")
+	}
+}

@@ -111,7 +111,9 @@ func TestCloseWhileStalled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.Close(ctx); err != nil {
+	soon, cancel := context.WithTimeout(t.Context(), warmTimeout/2) // what asks such a server gives up later by itself
+	defer cancel()
+	if err := l.Close(soon); err != nil {
 		t.Fatal(err)
 	}
 	primary.Resume()
