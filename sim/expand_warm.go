@@ -2,7 +2,6 @@ package sim
 
 import (
 	"varve/core"
-	"varve/faultfs"
 	"varve/sim/fakevalkey"
 )
 
@@ -14,12 +13,13 @@ const serverFaults = fakevalkey.AllFaults &^ (1<<fakevalkey.W3Other | 1<<fakeval
 const lossy fakevalkey.FaultSet = 1<<fakevalkey.W4Acked | 1<<fakevalkey.W5Suffix | 1<<fakevalkey.W5All |
 	1<<fakevalkey.W5Prefix | 1<<fakevalkey.W5Regress | 1<<fakevalkey.W6Evict
 
-// warmHeader draws the server and what happens to it. Disks that damage what they hold stay out: with
-// them an open may refuse, and the seed proves less.
+// warmHeader draws the server and what happens to it. What damages a disk stays out of most of these
+// seeds: with it an open may refuse, and the seed proves less.
 func (x *expander) warmHeader() {
 	h := &x.s.Header
-	h.Faults &^= damage
-	h.Switches &^= 1 << SwSpoil
+	if x.percent(80) {
+		h.Faults &^= damage
+	}
 	x.turn(SwServer, 60)
 	if !x.cold {
 		x.turn(SwLose, 40)
@@ -35,9 +35,9 @@ func (x *expander) warmHeader() {
 		}
 	}
 	if x.on(SwLose) || x.on(SwMove) {
+		h.Faults &^= damage
 		h.Switches &^= 1 << SwProducers // what is known of producers goes with the disk
-		h.Faults &^= faultfs.Set(faultfs.D8Misdirect, faultfs.D9Lie)
-		if x.percent(70) || !x.cold { // a server that loses nothing: then nothing is lost
+		if x.percent(70) || !x.cold {   // a server that loses nothing: then nothing is lost
 			h.Server &^= lossy
 			h.Persist = int64(fakevalkey.Always)
 		}

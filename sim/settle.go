@@ -309,7 +309,7 @@ func (w *World) quiet() bool {
 	if w.log.Phase() != core.Ready || w.wait < len(w.waiting) || !w.idle(core.LaneCount) {
 		return false
 	}
-	if s := w.log.Stats(); w.h.Warm() && (w.log.Committed() < w.log.End() || s.WarmEnd < w.log.End() || s.WarmError != nil) {
+	if s := w.log.Stats(); w.h.Warm() && !w.damaged() && (w.log.Committed() < w.log.End() || s.WarmEnd < w.log.End() || s.WarmError != nil) {
 		return false
 	}
 	for i := range w.readers {

@@ -243,7 +243,7 @@ func (t *warmWorld) batches(w *World, judge bool) (epoch core.Epoch, ok bool) {
 // auditWarm judges K12 in the warm tier: what it holds is what the log holds, and nothing is committed
 // that it lacks, unless the server lost it or the policy acks without it.
 func (w *World) auditWarm() {
-	if !w.h.Warm() {
+	if !w.h.Warm() || w.damaged() {
 		return
 	}
 	t := &w.warm
