@@ -141,7 +141,8 @@ func (l *Log) onProbe(now Now, e *ProbeWarm) {
 		b.step, w.read.From = bootWarm, WarmID{}
 		return
 	}
-	b.fenced = max(b.floor, l.super.state.Epoch+1, w.seen+1)
+	b.fenced = max(b.fenced, b.floor, // never less than an earlier try of this life has told
+		l.super.state.Epoch+1, w.seen+1)
 	if b.absent && !b.manifest {
 		l.id = l.cfg.LogID
 		if w.foundID {
