@@ -177,22 +177,24 @@ type warmReport struct {
 // reportWarm logs that the warm tier has ceased to answer, or answers again, and what makes it unsafe.
 // The mutex is held.
 func (l *Log) reportWarm() {
-	s, r := l.core.Stats(), &l.warmFails
-	if s.WarmUnsafe != r.unsafe {
-		r.unsafe = s.WarmUnsafe
-		valkey.Findings(s.WarmUnsafe).Each(func(f valkey.Finding) {
+	r := &l.warmFails
+	failure, unsafe := l.core.WarmTrouble() // after each mirror: not all of Stats
+	if unsafe != r.unsafe {
+		r.unsafe = unsafe
+		valkey.Findings(unsafe).Each(func(f valkey.Finding) {
 			l.logger.Warn("varve: the warm tier may lose what it confirmed", "dir", l.name, "finding", f.String())
 		})
 	}
 	switch {
 	case l.core.Phase() == core.Failed || l.core.Phase() == core.Closed:
-	case s.WarmError != nil:
+	case failure != nil:
 		if r.fails++; r.fails == tierFailsMax {
-			l.logger.Warn("varve: the warm tier does not answer as it should", "dir", l.name, "error", s.WarmError, "mirrored", s.WarmEnd,
+			s := l.core.Stats()
+			l.logger.Warn("varve: the warm tier does not answer as it should", "dir", l.name, "error", failure, "mirrored", s.WarmEnd,
 				"lag_bytes", s.WarmLagBytes)
 		}
 	case r.fails >= tierFailsMax:
-		l.logger.Info("varve: the warm tier answers again", "dir", l.name, "mirrored", s.WarmEnd)
+		l.logger.Info("varve: the warm tier answers again", "dir", l.name)
 		fallthrough
 	default:
 		r.fails = 0

@@ -73,6 +73,9 @@ func TestWarmTier(t *testing.T) {
 	l = warmLog(t, dir, o)
 	readAll(t, l, 0, 500)
 	appendValues(t, l, 500, 600)
+	if m := l.TierMap("x", "S3"); m.Tiers[0].Label != "Valkey" || m.Tiers[0].Start != 0 || m.Tiers[0].End != 600 || m.Tiers[0].Bytes < 60_000 {
+		t.Errorf("%+v", m)
+	}
 	closeLog(t, l)
 	l = warmLog(t, dir, o)
 	readAll(t, l, 0, 600)

@@ -184,3 +184,25 @@ func TestAllTiers(t *testing.T) {
 	}
 	closeLog(t, l)
 }
+
+// TestOpenGivenUp: an open that nobody answers ends with its context, and leaves nothing behind.
+func TestOpenGivenUp(t *testing.T) {
+	primary, _ := tiertest.StartPair(t)
+	dir := filepath.Join(t.TempDir(), "log")
+	o := warmOptions(t, primary)
+	primary.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := Open(ctx, dir, o); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > warmTimeout/2 {
+		t.Fatalf("it took %v", took)
+	}
+	if absent := absentDirs(dir); len(absent) != 1 {
+		t.Fatal("something was made")
+	}
+	primary.Resume()
+	closeLog(t, warmLog(t, dir, o))
+}

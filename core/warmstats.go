@@ -13,6 +13,11 @@ func (l *Log) warmStats(s *Stats) {
 	}
 }
 
+// WarmTrouble returns WarmError and WarmUnsafe of Stats, at little cost.
+func (l *Log) WarmTrouble() (failure error, unsafe uint32) {
+	return kept(l.warm.failure), l.warm.unsafe
+}
+
 // WarmStalled reports whether what is written has waited too long for the warm tier.
 func (l *Log) WarmStalled() bool { return l.warm.stalled }
 
