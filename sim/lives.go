@@ -222,7 +222,7 @@ func (w *World) phase() {
 		w.opened()
 	case now == core.Poisoned && !p.leaving:
 		w.res.Marks.add(MarkPoisoned)
-		if !p.hurt(w) {
+		if !p.hurt(w) && !(w.rival.marked && w.log.Err() == core.ErrOwnerFenced) {
 			w.fail("K19", "a log is poisoned, and no call has failed but for want of space")
 		}
 		w.planExit()

@@ -35,6 +35,7 @@ type rival struct {
 	store   *disk.Store
 	cold    *cold.Store
 	warm    *warm.Store
+	marked  bool   // it left a marker of a later epoch, and may have given way after that
 	fences  int    // markers that the server answered since the other one opened the log
 	first   uint64 // cohort of what it appended first beside the owner
 	flights [core.LaneCount]flight
@@ -67,7 +68,7 @@ func (r *rival) init(w *World) {
 }
 
 func (r *rival) reset() {
-	r.alive, r.lock = false, nil
+	r.alive, r.lock, r.marked = false, nil, false
 	r.flights = [core.LaneCount]flight{}
 }
 
@@ -106,7 +107,7 @@ func (w *World) part(e *Event) {
 	r.store, w.store = w.store, r.store
 	r.cold, w.cold.store = w.cold.store, r.cold
 	r.warm, w.warm.store = w.warm.store, r.warm
-	r.first, r.fences = 0, 0
+	r.first, r.fences, r.marked = 0, 0, false
 	w.planner.store.SetObjects(w.cold.store)
 	r.flights, w.flights = w.flights, [core.LaneCount]flight{}
 	w.late = [core.LaneCount]late{}
@@ -332,6 +333,7 @@ func (w *World) rivalExecutes(lane core.Lane) {
 			}
 		}
 	case *core.FenceWarm:
+		r.marked = r.marked || r.opening
 		if r.claimed && f.err == nil {
 			r.fences++
 		}
