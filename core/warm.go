@@ -45,7 +45,7 @@ type warmState struct {
 	reach   Offset
 	fails   int
 	retryAt Time // Mono
-	unsure  bool // the newest marker is not confirmed, and the policy goes on without
+	unsure  bool // what was written last is not confirmed, and the policy goes on without
 	lookAt  Time // Mono at which an idle log asks whether it is all there still
 	shortAt Time // Mono at which a marker asks again for what too few replicas confirmed
 	failure error
@@ -200,7 +200,7 @@ func (l *Log) nextWarm(now Now) Effect {
 		return l.issueMirror()
 	}
 	switch {
-	case (w.unsure || w.end < w.sent) && now.Mono >= w.shortAt:
+	case w.unsure && now.Mono >= w.shortAt:
 		w.step = warmFence // what it took without being confirmed has been replicated since, or is again
 		return l.issueFence(l.epoch)
 	case w.from > w.said.from || l.startWanted() > w.said.start:
@@ -511,11 +511,11 @@ func (l *Log) onMirror(now Now, e *Mirror, err error) {
 	if e.Confirmed < e.Replicas {
 		l.mark(MarkWarmWaived)
 		w.failure = w.shorter(e.Confirmed, e.Replicas)
-		w.waived = max(w.waived, h.End)
+		w.waived, w.unsure = max(w.waived, h.End), true
 		w.shortAt = now.Mono + retryDelay<<min(w.fails, 6)
 		w.fails++
 	} else {
-		w.end, w.confirmed, w.said = w.sent, w.last, w.saying
+		w.end, w.confirmed, w.said, w.unsure = w.sent, w.last, w.saying, false
 		w.lookAt = now.Mono + l.cfg.RetentionCheckInterval
 		w.fails, w.failure = 0, nil
 		if w.end >= w.reach {
@@ -592,7 +592,7 @@ func (l *Log) warmDeadline(d *deadline) {
 	if l.flight[Warm] == nil {
 		d.add(w.retryAt)
 		d.add(w.lookAt)
-		if w.unsure || w.end < w.sent {
+		if w.unsure {
 			d.add(w.shortAt)
 		}
 	}

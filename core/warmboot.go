@@ -262,7 +262,9 @@ func (l *Log) toldWarm(now Now, e *FenceWarm, err error) {
 	switch {
 	case err == nil:
 		w.fails, w.failure = 0, nil
+		unsure := w.unsure
 		w.took(now, e)
+		w.unsure = w.unsure || unsure // what was read before this marker may be gone since
 		b.step, b.at = bootFinish, 0
 	case errors.Is(err, errWarmTaken) && e.Top.State == WarmGood && e.Top.Header.Nonce != l.cfg.Nonce:
 		l.mark(MarkClaimLost)

@@ -200,6 +200,9 @@ func (w *World) completed(lane core.Lane) {
 		w.supers(e, err != nil)
 	}
 	w.log.Complete(w.clock.now(), e, err)
+	if lane == core.Warm {
+		w.warmTold()
+	}
 	if err != nil && lane < core.Uploads && !fromWarm(e) { // what other tiers refuse is tried again
 		w.told(e.Result().Failed, before)
 	}

@@ -313,6 +313,7 @@ func (w *World) rivalExecutes(lane core.Lane) {
 	switch {
 	case lane == core.Warm:
 		f.done, f.err = r.warm.Step(e)
+		w.warmWritten(e, f.err)
 		w.warm.server.TakeDelay()
 	case lane >= core.Uploads:
 		f.done, f.err = r.cold.Step(e)

@@ -23,6 +23,8 @@ type warmWorld struct {
 	look   *warm.Store // of the planner
 	rng    Rand
 	key    string
+	held   core.Offset   // so far the replicas that an ack waits for had the log, at some time
+	free   core.Offset   // entries up to here may go: one said so
 	restAt int64         // mono at which whatever the server lost is known to be lost
 	entry  valkey.Stored // scratch
 	spans  []warmSpan    // scratch of holds
@@ -61,6 +63,7 @@ func (t *warmWorld) reset(w *World) {
 		return
 	}
 	t.rng.Seed(sub(w.h.Seed, 11))
+	t.held, t.free = 0, 0
 	for _, s := range [...]*warm.Store{t.store, t.look, w.rival.warm} { // connections of the run before: the server gives their memory out again
 		s.Reset(w.store)
 	}
@@ -79,9 +82,56 @@ func (w *World) warmCalled(e core.Effect, err error) {
 	if m, ok := e.(*core.Mirror); ok && m.Entry.End > w.process.written {
 		w.fail("K23", "records were mirrored whose commit is not complete")
 	}
+	if t, ok := e.(*core.TrimWarm); ok && t.Below.End-1 > w.warm.free {
+		w.fail("K12", "entries were removed from the warm tier before one said that it begins behind them")
+	}
+	w.warmWritten(e, err)
 	if w.Trace != nil && err != nil {
 		w.say(TrackWorld, Note, "the server: %v", err)
 	}
+}
+
+// warmWritten takes what a host wrote: how far replicas have the log, and from where on it is meant to be
+// there.
+func (w *World) warmWritten(e core.Effect, err error) {
+	t := &w.warm
+	switch e := e.(type) {
+	case *core.FenceWarm:
+		t.held = max(t.held, core.Offset(t.server.Held(t.key, e.Replicas)))
+		if err == nil && e.Refusal == core.WarmTaken && (e.Confirmed >= e.Replicas || !w.acksAll()) {
+			t.free = max(t.free, e.Marker.WarmFrom)
+		}
+	case *core.Mirror:
+		t.held = max(t.held, core.Offset(t.server.Held(t.key, e.Replicas)))
+		if err == nil && e.Refusal == core.WarmTaken && e.Confirmed >= e.Replicas {
+			t.free = max(t.free, e.Entry.WarmFrom)
+		}
+	}
+}
+
+// warmTold judges what the log makes of the warm tier's answers: it says of nothing that enough
+// replicas have it, and acks nothing for that, unless they had it at some time.
+func (w *World) warmTold() {
+	if p := w.log.Phase(); p != core.Ready && p != core.Closing {
+		return
+	}
+	s := w.log.Stats()
+	if s.WarmEnd > max(s.WarmFrom, w.warm.held) {
+		w.fail("K12", "the log says that the warm tier confirmed records which too few replicas have")
+	}
+	if w.acksAll() && w.log.Committed() > max(s.WarmFrom, w.warm.held) {
+		w.fail("K1", "records were acked which fewer replicas of the warm tier have than were asked for")
+	}
+}
+
+// acksAll reports whether no ack ever does without the warm tier.
+func (w *World) acksAll() bool {
+	for i := range w.h.Config {
+		if w.h.Config[i].WarmAckOnTimeout {
+			return false
+		}
+	}
+	return true
 }
 
 // hurtServer switches the random faults of the server.

@@ -145,7 +145,7 @@ func (c *Conn) wait(asked int, timeout segment.Time) (n int) {
 	if fault != NoFault && n < s.config.Replicas {
 		s.faults.mark(fault)
 	}
-	if n > 0 {
+	if n > 0 && n >= asked { // else nobody counts on it
 		s.safe = max(s.safe, c.wrote)
 	}
 	if n < asked {

@@ -234,6 +234,26 @@ func (s *Server) At(key string, i int) []byte {
 	return s.bytes(s.fields[e.first+1])
 }
 
+// Held returns the second number in the id of the newest entry of a key that has one and that so many
+// replicas have; the primary alone, if none is asked for.
+func (s *Server) Held(key string, replicas int) uint64 {
+	n := len(s.history)
+	if replicas > 0 {
+		var has [ReplicasMax]int
+		for i := range s.replicas[:s.config.Replicas] {
+			has[i] = s.replicas[i].has
+		}
+		slices.Sort(has[:])
+		n = has[max(0, ReplicasMax-replicas)]
+	}
+	for n--; n >= 0; n-- {
+		if w := &s.history[n]; w.kind == writeAdd && w.id.b > 0 && string(s.bytes(s.streams[w.stream].key)) == key {
+			return w.id.b
+		}
+	}
+	return 0
+}
+
 func (s *Server) find(key string) *stream {
 	for i := range s.streams {
 		if string(s.bytes(s.streams[i].key)) == key {
