@@ -242,3 +242,35 @@ func TestOptionsOfTheWarmTier(t *testing.T) {
 		t.Error("something was made")
 	}
 }
+
+// TestTrimWithAWarmTier: a Start that moved is known to Valkey before anybody sees it: a directory that is
+// rebuilt does not bring back what was given up.
+func TestTrimWithAWarmTier(t *testing.T) {
+	primary, replica := tiertest.StartPair(t)
+	dir := filepath.Join(t.TempDir(), "log")
+	o := warmOptions(t, primary)
+	o.Warm.Wait = 200 * time.Millisecond
+	l := warmLog(t, dir, o)
+	appendValues(t, l, 0, 100)
+	if err := l.Trim(t.Context(), 50); err != nil {
+		t.Fatal(err)
+	}
+	replica.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := l.Trim(ctx, 60); !errors.Is(err, context.DeadlineExceeded) || l.Start() != 50 {
+		t.Fatalf("%v, start %d", err, l.Start())
+	}
+	replica.Resume()
+	eventually(t, "Start moves", func() bool { return l.Start() == 60 })
+	closeLog(t, l)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	l = warmLog(t, dir, o)
+	if l.Start() != 60 {
+		t.Fatalf("%+v", l.Stats())
+	}
+	readAll(t, l, 60, 100)
+	closeLog(t, l)
+}

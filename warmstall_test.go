@@ -206,3 +206,42 @@ func TestOpenGivenUp(t *testing.T) {
 	primary.Resume()
 	closeLog(t, warmLog(t, dir, o))
 }
+
+// TestServerForgets: a server that loses the stream, or its connections, or is killed and started again,
+// under a log that is open. The log finds out with the next append, and gives it what it is to hold again.
+func TestServerForgets(t *testing.T) {
+	primary, replica := tiertest.StartPair(t)
+	dir := filepath.Join(t.TempDir(), "log")
+	o := warmOptions(t, primary)
+	l := warmLog(t, dir, o)
+	n := int64(0)
+	for _, accident := range []func(){
+		func() {},
+		func() { primary.Do("FLUSHALL") },
+		func() { primary.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") },
+		func() { primary.Do("DEL", "varve:{orders-0}") },
+		func() {
+			primary.Kill()
+			primary.Start()
+			tiertest.Eventually(t, "a replica that follows", func() bool {
+				return strings.Contains(primary.Do("INFO", "replication"), "state=online")
+			})
+		},
+		func() { replica.Do("REPLICAOF", "127.0.0.1", primary.Port) },
+	} {
+		accident()
+		appendValues(t, l, n, n+50)
+		n += 50
+		if s := l.Stats(); s.WarmEnd != n || s.WarmStalled {
+			t.Fatalf("%+v", s)
+		}
+	}
+	closeLog(t, l)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	o.Create = false
+	l = warmLog(t, dir, o)
+	readAll(t, l, 0, n)
+	closeLog(t, l)
+}
