@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -272,5 +273,42 @@ func TestTrimWithAWarmTier(t *testing.T) {
 		t.Fatalf("%+v", l.Stats())
 	}
 	readAll(t, l, 60, 100)
+	closeLog(t, l)
+}
+
+// TestWarmTierHeals: what is damaged on disk comes back from Valkey.
+func TestWarmTierHeals(t *testing.T) {
+	primary, _ := tiertest.StartPair(t)
+	dir := filepath.Join(t.TempDir(), "log")
+	o := warmOptions(t, primary)
+	l := warmLog(t, dir, o)
+	appendValues(t, l, 0, 500)
+	closeLog(t, l)
+	names, err := filepath.Glob(filepath.Join(dir, "*.seg"))
+	if err != nil || len(names) < 3 {
+		t.Fatal(names, err)
+	}
+	b, err := os.ReadFile(names[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[bytes.Index(b, []byte("xxxxx"))] ^= 1
+	if err := os.WriteFile(names[1], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plain := o
+	plain.Warm, plain.VerifyAllOnOpen = WarmOptions{}, true
+	var damage *CorruptError
+	if _, err := Open(t.Context(), dir, plain); !errors.As(err, &damage) {
+		t.Fatal(err)
+	}
+	o.VerifyAllOnOpen = true
+	l = warmLog(t, dir, o)
+	readAll(t, l, 0, 500)
+	closeLog(t, l)
+	if l, err = Open(t.Context(), dir, plain); err != nil {
+		t.Fatal(err)
+	}
+	readAll(t, l, 0, 500)
 	closeLog(t, l)
 }

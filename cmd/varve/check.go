@@ -455,6 +455,6 @@ func (c *checkWarm) print(w *bufio.Writer) {
 	}
 	fmt.Fprintf(w, "warm      %s holds [%d, %d), %d bytes\n", c.Place, c.Start, c.End, c.Bytes)
 	for _, a := range c.Alone {
-		fmt.Fprintf(w, "alone     [%d, %d) is in the warm tier alone; the next open for appends copies it to the disk\n", a.First, a.End)
+		fmt.Fprintf(w, "alone     [%d, %d) is in the warm tier alone; an open for appends copies it to the disk (with --verify-all-on-open, where a damaged file should hold it)\n", a.First, a.End)
 	}
 }
