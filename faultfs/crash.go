@@ -27,7 +27,7 @@ func (d *Disk) loseContent(r *Rand, n *inode, allowed FaultSet, judged bool) {
 		before := n.sizeD
 		kind, lost := d.loseSectors(r, n, allowed, judged)
 		d.loseSize(r, n, allowed, kind != lossOld, lost)
-		if allowed.Has(D6Stale) && n.sizeD > before && r.Below(2) == 0 {
+		if allowed.Has(D6Stale) && n.sizeD > before {
 			d.stale(r, n, before)
 		}
 		clear(n.d[n.sizeD : sectors(n.hi)*Sector]) // garbage fills whole sectors
@@ -175,10 +175,10 @@ func (d *Disk) loseSize(r *Rand, n *inode, allowed FaultSet, written, lost bool)
 	d.mark(D3Size)
 }
 
-// stale puts old content of some file where this one had never been written before.
+// stale puts old content of this file or, by a coin, of any where this one had never been written before.
 func (d *Disk) stale(r *Rand, n *inode, before int64) {
-	from, start := n, int(r.Below(uint64(len(d.inodes))))
-	for i := range d.inodes {
+	from, start, own := n, int(r.Below(uint64(len(d.inodes)))), r.Next()>>63 == 0
+	for i := 0; !own && i < len(d.inodes); i++ {
 		if from = d.inodes[(start+i)%len(d.inodes)]; from.sizeD >= Sector {
 			break
 		}

@@ -305,6 +305,23 @@ func TestTornLastCall(t *testing.T) {
 	}
 }
 
+// A write within one sector is done or not: a death in it tears nothing.
+func TestNoTearInsideASector(t *testing.T) {
+	d := New()
+	fs := ready(t, d, 0)
+	f := durable(t, fs, "a", fill(1, 100))
+	fs.SetCallBudget(0, true)
+	_, err := f.WriteAt([][]byte{fill(2, 412)}, 100)
+	wantErr(t, err, ErrDead)
+	if got := image(d, "a").Kernel; !bytes.Equal(got, fill(1, 100)) {
+		t.Errorf("%d bytes", len(got))
+	}
+	if d.Marks().Has(D19TornCall) {
+		t.Error("marked as torn")
+	}
+	wantMark(t, d, D19Dead)
+}
+
 func TestTornLastSync(t *testing.T) {
 	d := New()
 	partial := 0

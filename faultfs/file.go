@@ -182,7 +182,7 @@ func (h *File) part(fault Fault, off, total int64) (int64, error) {
 	case D12Applied:
 		err = d.inject(fault, ErrIO)
 	case D19TornCall:
-		count, err = d.tear(off, total), ErrDead
+		count, err = d.cutShort(off, total), ErrDead
 	}
 	if need := off + count - n.sizeK; need > 0 {
 		if fit := d.room(need); fit < need {
@@ -202,6 +202,18 @@ func (h *File) part(fault Fault, off, total int64) (int64, error) {
 // from the front. Kernels copy and allocate whole blocks; no part of a sector is written alone.
 func (d *Disk) tear(off, total int64) int64 {
 	return upTo(off, int64(d.rand.Below(uint64(boundaries(off, total)+1))))
+}
+
+// cutShort is tear for a process that dies in a write: where there is a boundary, something is done.
+func (d *Disk) cutShort(off, total int64) int64 {
+	n := boundaries(off, total)
+	at := 1 + int64(d.rand.Below(uint64(max(n, 1))))
+	if n == 0 {
+		d.mark(D19Dead)
+		return 0
+	}
+	d.mark(D19TornCall)
+	return upTo(off, at)
 }
 
 // boundaries returns how many sector boundaries lie inside a write.
@@ -319,6 +331,7 @@ func (h *File) sync(fault Fault) error {
 		}
 		n.flush()
 	case D19TornCall:
+		d.mark(fault)
 		n.scatter(&d.rand, staysDirty)
 		return ErrDead
 	default:
@@ -336,14 +349,17 @@ func (h *File) sync(fault Fault) error {
 	return d.answer(fault)
 }
 
-// misdirect writes one sector that is due to another place, of this file or another, and leaves
+// misdirect writes one sector that is due to another place, of this file or, by a coin, any, and leaves
 // the right place as it was. The kernel shows the right bytes in both until it drops them.
 func (d *Disk) misdirect(n *inode) bool {
 	from, ok := n.anyDirty(&d.rand)
 	if !ok {
 		return false
 	}
-	to := d.inodes[d.rand.Below(uint64(len(d.inodes)))]
+	to := n
+	if d.rand.Next()>>63 != 0 {
+		to = d.inodes[d.rand.Below(uint64(len(d.inodes)))]
+	}
 	size := max(to.sizeD, Sector)
 	at := int64(d.rand.Below(uint64(size / Sector)))
 	if to == n && at == from || to.hi == 0 {

@@ -68,7 +68,6 @@ func (f *FS) enter(op Op, name string) (Fault, error) {
 func (f *FS) die(op Op) (Fault, error) {
 	f.dead = true
 	if f.torn && !f.d.spared.Has(D19TornCall) && (op == OpWrite || op == OpZero || op == OpSync) {
-		f.d.mark(D19TornCall)
 		return D19TornCall, nil
 	}
 	f.d.mark(D19Dead)

@@ -453,6 +453,9 @@ func (x *expander) aim() {
 		if x.s.Header.Faults.Has(faultfs.D9Lie) {
 			shot(4, faultfs.D9Lie, faultfs.OpSyncDir, r.Below(3))
 		}
+		if x.s.Header.Faults.Has(faultfs.D8Misdirect) {
+			shot(8, faultfs.D8Misdirect, faultfs.OpSync, r.Below(8))
+		}
 	case Full:
 		shot(4, faultfs.D13NoSpace, faultfs.OpSync, r.Below(8))
 	}

@@ -68,7 +68,9 @@ func (w *World) start() {
 	w.cold.told = w.cold.told[:0]
 	w.view.Version, w.cold.view.Version = 1<<64-1, 1<<64-1 // of another log
 	if n := p.recovery[0]; n > 0 && w.stage == stageSafety {
-		w.fs.SetCallBudget(n, w.rng.Next()&1 == 0)
+		if torn := w.rng.Next()&1 == 0; !w.sparesOpen() {
+			w.fs.SetCallBudget(n, torn)
+		}
 		p.recovery = [2]int64{p.recovery[1]}
 		p.doom = DeathKill
 		if w.rng.Next()&1 == 0 { // what an earlier life left unsynced goes with what this one writes
@@ -250,7 +252,7 @@ func (w *World) opened() {
 	p.opened, p.failed, p.rescue, p.accept = true, 0, false, false
 	forgot := w.cold.exposed && w.h.Warm() && !w.h.Cold() && !w.promised() // the server may have lost the markers, too
 	w.keptStill()
-	w.cold.exposed = false
+	w.diedInOpen, w.cold.exposed = false, false
 	if w.stage > stageLiveness {
 		w.stage = stageLiveness // an old error came up in the last close: again
 	}
@@ -501,7 +503,7 @@ const savesMax = 3
 // and the last of them takes what none of them has synced.
 func (w *World) dieInSave(e core.Effect, stage int) {
 	p := &w.process
-	if s, ok := e.(*core.SaveSuper); !ok || s.NewLog || stage != 1 {
+	if s, ok := e.(*core.SaveSuper); !ok || s.NewLog || stage != 1 || w.spared() {
 		return
 	}
 	p.saves--

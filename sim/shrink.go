@@ -25,6 +25,8 @@ func Shrink(s *Schedule, tries int, fails func(*Schedule) bool) int {
 	for x.progress = true; x.progress && x.left > 0; {
 		x.progress = false
 		x.tail()
+		x.fewer()
+		x.explain() // what throws no dice from then on needs no other seeds
 		x.groups()
 		x.explain()
 		x.values()
@@ -107,13 +109,18 @@ func (x *shrinker) tail() {
 // groups takes out groups of events, large ones first, then single ones until none can go; then groups
 // with another event drawing otherwise; then any two.
 func (x *shrinker) groups() {
+	for again := true; again; {
+		x.fewer()
+		again = x.pairs() || x.redrawn()
+	}
+}
+
+// fewer takes out groups of events, large ones first, then single ones until none can go.
+func (x *shrinker) fewer() {
 	for size := len(x.best.Events) / 2; size > 1; size /= 2 {
 		x.without(size)
 	}
-	for again := true; again; {
-		for x.without(1) {
-		}
-		again = x.redrawn() || x.pairs()
+	for x.without(1) {
 	}
 }
 
@@ -134,16 +141,21 @@ const (
 	throws   = 128 // other seeds for an event that throws dice
 )
 
-// throwsDice reports whether one draw of an event decides whether what happens matters: where rot
-// strikes, what a power loss leaves. The death that a doom announces draws from a later event, and
-// whatever happens until the end from the last one.
-func (x *shrinker) throwsDice(i int) bool {
+// seeds returns how many other seeds are tried for an event. If it throws dice, one draw of it decides
+// whether what happens matters: where rot strikes, what a power loss leaves. Whatever happens until the
+// end draws from the last event, and the death that a doom announces from one behind it, any of them.
+func (x *shrinker) seeds(i int, neighbour bool) uint64 {
 	events := x.best.Events
-	switch events[i].Kind {
-	case Crash, Doom, Rot, WriteBack:
-		return true
+	doom := slices.IndexFunc(events, func(e Event) bool { return e.Kind == Doom })
+	switch k := events[i].Kind; {
+	case k == Crash || k == Doom || k == Rot || k == WriteBack || i == len(events)-1:
+		return throws
+	case doom >= 0 && i > doom:
+		return max(redraws, throws/uint64(len(events)-doom))
+	case neighbour:
+		return redraws
 	}
-	return i == len(events)-1 || slices.ContainsFunc(events[:i], func(e Event) bool { return e.Kind == Doom })
+	return 0
 }
 
 // redrawn takes out groups of neighbours, with another seed for the event before them, or for one
@@ -170,15 +182,11 @@ func (x *shrinker) redrawn() (any bool) {
 // which take so many bytes besides their payloads.
 func (x *shrinker) redraw(at, size int, extra int64) bool {
 	for i := range x.best.Events {
-		seeds, kind := uint64(0), x.best.Events[i].Kind
-		switch {
-		case at <= i && i < at+size || at+size > len(x.best.Events):
-		case x.throwsDice(i):
-			seeds = throws
-		case i == at-1:
-			seeds = redraws
+		if at <= i && i < at+size || at+size > len(x.best.Events) {
+			continue
 		}
-		for seed := range seeds {
+		kind := x.best.Events[i].Kind
+		for seed := range x.seeds(i, i == at-1) {
 			if x.try(func(s *Schedule) {
 				e := &s.Events[i]
 				e.Sub = seed

@@ -128,8 +128,13 @@ func (w *World) silenced(check string) bool {
 
 // spared reports whether the process may not die now, because it recovers.
 func (w *World) spared() bool {
+	return w.process.up && !w.process.opened && w.sparesOpen()
+}
+
+// sparesOpen reports whether the next recovery, or the one at hand, has to live.
+func (w *World) sparesOpen() bool {
 	x := w.without
-	return x != nil && x.again >= 0 && w.process.up && !w.process.opened && (x.again == 0 || w.diedInOpen)
+	return x != nil && x.again >= 0 && (x.again == 0 || w.diedInOpen)
 }
 
 // apply takes out of a schedule what is left out of all that happens.
@@ -212,9 +217,6 @@ func (x *Without) tame(e *Event) {
 		e.A = x.death(e.A)
 		if off(SwConfig) {
 			e.D &^= 0xff
-		}
-		if x.again >= 0 {
-			e.D &= 1<<(8+8*x.again) - 1
 		}
 		if x.faults.Has(faultfs.D19Dead) {
 			e.B, e.D = 0, e.D&0xff

@@ -47,8 +47,6 @@ func TestWithout(t *testing.T) {
 		switch name {
 		case switchNames[SwSlow]: // a step that takes seconds is slow too
 			names = append(names, switchNames[SwHang])
-		case recoveryCrash, recoveryTwice: // so that calls do not run out
-			names = append(names, "D19.dead")
 		}
 		if m := runWithout(t, seeds, names...); m.Sim>>mark&1 != 0 {
 			t.Errorf("without %v: %s is marked", names, markNames[mark])

@@ -14,12 +14,7 @@ import (
 // notProven are the faults of which no mutant of the list shows yet that it is found by them alone, and
 // what does the same harm.
 var notProven = map[string]string{
-	"D6.stale":                "D1.garbage and D8.misdirect",
-	"D8.misdirect":            "D7.rot and D9.lie together",
-	"D10.writeback":           "what a power loss keeps of dirty sectors (D1.sectors)",
-	"server":                  "random faults of calls, W4 to W6 among them",
-	"D19.torn":                "a tear by D11.short and a death before the roll-back; a bug is known that only D19.torn finds often, but its failure does not become small",
-	"crash-in-recovery-twice": "crash-in-recovery",
+	"server": "random faults of calls, W4 to W6 among them",
 }
 
 // Each fault and each checker is needed by some mutant: one that survives without it, which the gate
