@@ -15,6 +15,7 @@ import (
 type demoCommand struct {
 	Dir   string `placeholder:"D" help:"Where to work; a directory of its own is made there. Default: the system's temporary directory."`
 	Keep  bool   `help:"Leave the files there."`
+	Real  bool   `help:"Three tiers with a real valkey-server, a replica of it and a real S3 server (versitygw), on free loopback ports."`
 	Seeds uint64 `default:"20000" placeholder:"N" help:"Seeds of the simulator at the end."`
 }
 
@@ -23,6 +24,12 @@ func (c *demoCommand) Validate() error { return (&seedRange{Seeds: c.Seeds}).Val
 
 // Run goes through the steps; the first claim that fails ends it.
 func (c *demoCommand) Run(ctx context.Context, s *streams) (err error) {
+	var tools demoTools
+	if c.Real {
+		if tools, err = findDemoTools(); err != nil {
+			return err
+		}
+	}
 	root, err := os.MkdirTemp(c.Dir, "varve-demo-")
 	if err != nil {
 		return err
@@ -34,7 +41,7 @@ func (c *demoCommand) Run(ctx context.Context, s *streams) (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
 	}
 	began := time.Now()
-	d := &demo{root: root, seeds: c.Seeds, s: s}
+	d := &demo{root: root, seeds: c.Seeds, tools: tools, s: s}
 	for i, step := range demoSteps {
 		fmt.Fprintf(s.out, "\n%d. %s\n", i+1, step.title)
 		if err := s.out.Flush(); err != nil {
@@ -53,6 +60,7 @@ func (c *demoCommand) Run(ctx context.Context, s *streams) (err error) {
 type demo struct {
 	root  string
 	seeds uint64
+	tools demoTools // of the real servers; none: servers in this process
 	s     *streams
 
 	log    string // the directory of steps 1, 2 and 4
@@ -69,7 +77,7 @@ var demoSteps = []struct {
 	{"A torn tail", (*demo).torn},
 	{"A damaged byte in a sealed segment", (*demo).damage},
 	{"A full restart in each fsync mode", (*demo).restart},
-	{"Two tiers: the disk damaged, then lost", (*demo).tiered},
+	{"Three tiers: an object damaged, a file damaged, the disk lost", (*demo).tiered},
 	{"The same core in a simulator that crashes it", (*demo).simulate},
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -164,8 +165,13 @@ func batchesOf(file string, log segment.LogID) ([]batchPlace, error) {
 	if err != nil {
 		return nil, err
 	}
+	return scanBatches(file, &segment.ScanFile{Source: f, Bytes: st.Size(), ID: id, Base: base, LogID: log, SectorBytes: 512})
+}
+
+// scanBatches lists the batches of a file or an object of that name.
+func scanBatches(name string, f *segment.ScanFile) ([]batchPlace, error) {
 	var scan segment.Scanner
-	if err := scan.Start(&segment.ScanFile{Source: f, Bytes: st.Size(), ID: id, Base: base, LogID: log, SectorBytes: 512}); err != nil {
+	if err := scan.Start(f); err != nil {
 		return nil, err
 	}
 	var all []batchPlace
@@ -175,7 +181,7 @@ func batchesOf(file string, log segment.LogID) ([]batchPlace, error) {
 		if err != nil || !more {
 			return all, err
 		}
-		all = append(all, batchPlace{file, b.Pos, b.Pos + int64(len(b.Raw)), b.Identity.Base, int64(b.Identity.Records)})
+		all = append(all, batchPlace{name, b.Pos, b.Pos + int64(len(b.Raw)), b.Identity.Base, int64(b.Identity.Records)})
 	}
 }
 
@@ -355,7 +361,7 @@ func (d *demo) restart(ctx context.Context) error {
 			return fmt.Errorf("%v: %w", mode, err)
 		}
 		took := time.Since(began)
-		err = checkLives(ctx, l, 2, records)
+		err = checkLives(l.Records(ctx, varve.Position{}), 2, records)
 		if err := errors.Join(err, l.Close(ctx)); err != nil {
 			return fmt.Errorf("%v: %w", mode, err)
 		}
@@ -382,9 +388,9 @@ func appendLife(ctx context.Context, dir string, o varve.Options, life, records 
 	return errors.Join(err, l.Close(ctx))
 }
 
-func checkLives(ctx context.Context, l *varve.Log, lives, records int) error {
+func checkLives(found iter.Seq2[varve.Record, error], lives, records int) error {
 	next := 0
-	for r, err := range l.Records(ctx, varve.Position{}) {
+	for r, err := range found {
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 // Package valkeytest has a Valkey server in process for tests: miniredis, which is put right where it
 // does what no server does. What it does otherwise is pinned in the tests of package client, by name.
-// No program imports it.
+// The
+// only program that imports it is varve-sim, for its demo.
 package valkeytest
 
 import (
