@@ -56,6 +56,7 @@ func (w *world) report(demand bool) string {
 	add("writes refused", s.refused)
 	add("short WAITs", s.short)
 	add("requests of the bucket", o.calls)
+	add("uploads in parts", o.ends)
 	for how, n := range o.hit {
 		add("of them "+strikeNames[how], n)
 	}

@@ -55,6 +55,7 @@ type flight struct {
 	e        core.Effect
 	at       core.Time
 	executed bool
+	short    bool // no replica confirmed it
 	err      error
 }
 
@@ -66,7 +67,7 @@ func newHost(t *testing.T, d valkey.Dialer) *host {
 	var streams [2]*valkey.Store
 	for i := range streams {
 		var err error
-		streams[i], err = valkey.New(streamName, d, valkey.Bounds{EntryBytes: 1 << 20, PageBytes: 16 << 10, Timeout: int64(timeout)})
+		streams[i], err = valkey.New(streamName, d, valkey.Bounds{EntryBytes: 4 << 20, PageBytes: 16 << 10, Timeout: int64(timeout)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,10 +84,7 @@ func (h *host) reset(seed uint64, b tiers.Bucket, faults faultfs.FaultSet) {
 	h.disk.Reset(faultfs.Params{Seed: seed})
 	h.disk.SetFaults(faults)
 	h.bucket = b
-	h.options = cold.Options{PartBytes: 1 << 20, ReadAheadBytes: 4096, ManifestBytes: 4096, Timeout: timeout}
-	if seed&1 == 0 {
-		h.options.PartBytes = 1024 // in parts
-	}
+	h.options = cold.Options{PartBytes: tiers.PartBytesMin, ReadAheadBytes: 4096, ManifestBytes: 4096, Timeout: timeout}
 	h.end()
 }
 

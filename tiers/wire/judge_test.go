@@ -194,7 +194,7 @@ func (w *world) finish() {
 	if !w.rest() {
 		return
 	}
-	w.endRival()
+	w.examine()
 	w.append(24, 1)
 	w.settle()
 	if !w.rest() {
@@ -222,6 +222,32 @@ func (w *world) finish() {
 	w.check.Finish(w.now.Mono)
 	if v := w.check.Violation(); v != nil {
 		w.fail("%v", v)
+	}
+}
+
+// exports reports whether a sealed segment is in no object yet.
+func (w *world) exports() bool {
+	w.host.log.FillView(&w.view)
+	for i := range w.view.Extents {
+		if x := &w.view.Extents[i]; x.End != core.EndNone && x.End > w.host.log.Exported() {
+			return true
+		}
+	}
+	return false
+}
+
+// examine wants the host before to find out that it is none any more, by what its clients ask for.
+func (w *world) examine() {
+	if w.rival == nil {
+		return
+	}
+	w.rivalAppends()
+	_ = w.rival.log.Roll(w.now)
+	w.settle()
+	for bound := w.now.Mono + livenessBound; w.rival != nil && w.verdict == nil; w.until(w.now.Mono + millisecond) {
+		if w.now.Mono > bound {
+			w.fail("K8: the host before does not find out that another one has the log: %v, %+v", w.rival.log.Phase(), w.rival.log.Stats())
+		}
 	}
 }
 
@@ -253,5 +279,8 @@ func (w *world) quiet() bool {
 		return false
 	}
 	s := h.log.Stats()
+	if w.h.Cold() && (s.ColdError != nil || w.exports()) {
+		return false
+	}
 	return !w.h.Warm() || h.log.Committed() == h.log.End() && s.WarmEnd >= h.log.End() && s.WarmError == nil
 }

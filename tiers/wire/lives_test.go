@@ -245,10 +245,16 @@ func (w *world) rivalActs() {
 			_ = h.log.Offload(w.now, h.log.Committed())
 		}
 	default:
-		b := batch([]byte("nobody's"), 1, w.now)
-		if t, err := h.log.Append(w.now, &b); err == nil && h.own == 0 {
-			h.own = t.Cohort
-		}
+		w.rivalAppends()
+	}
+}
+
+// rivalAppends appends what no client of the log knows.
+func (w *world) rivalAppends() {
+	h := w.rival
+	b := batch([]byte("nobody's"), 1, w.now)
+	if t, err := h.log.Append(w.now, &b); err == nil && h.own == 0 {
+		h.own = t.Cohort
 	}
 }
 

@@ -119,6 +119,7 @@ type objects struct {
 	rate  uint32 // of requests that fail, in 65536
 	down  bool
 	calls int
+	ends  int // uploads in parts that were to end
 	hit   [strikes]int
 }
 
@@ -185,10 +186,13 @@ func (o *objects) calm() (back func()) {
 }
 
 // draw says what happens to a request, -1: nothing.
-func (o *objects) draw() int {
+func (o *objects) draw(r *http.Request) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.calls++
+	if r.Method == http.MethodPost && r.URL.Query().Has("uploadId") {
+		o.ends++
+	}
 	how := -1
 	switch {
 	case o.down:
@@ -204,7 +208,7 @@ func (o *objects) draw() int {
 
 // ServeHTTP strikes a request, or passes it on. A handler that panics so breaks its connection.
 func (o *objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	how := o.draw()
+	how := o.draw(r)
 	switch how {
 	case before500:
 		http.Error(w, "", http.StatusInternalServerError)

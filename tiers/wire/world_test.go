@@ -94,8 +94,20 @@ func expand(s *sim.Schedule, seed uint64) {
 		if h.On(sim.SwLose) || h.On(sim.SwMove) {
 			c.WarmAckOnTimeout = false
 		}
+		if seed%largeEvery == 2 {
+			c.SegmentBytes, c.SegmentAge, c.ColdMaxUploadAge = 16<<20, core.Unlimited, core.Unlimited
+			c.MaxBatchBytes, c.PendingBytes = 1<<20, 16<<20
+		}
+	}
+	for i := range s.Events {
+		if e := &s.Events[i]; e.Kind == sim.Append && seed%largeEvery == 2 {
+			e.A = 600<<10 + e.A
+		}
 	}
 }
+
+// largeEvery is of how many schedules one has segments so large that they are uploaded in parts.
+const largeEvery = 128
 
 // crashFaults are what a power loss may do.
 var crashFaults = faultfs.Set(faultfs.D1Sectors, faultfs.D2Torn, faultfs.D3Size, faultfs.D5DirOps, faultfs.D5RenameHalf,
@@ -289,10 +301,9 @@ func (w *world) carry(h *host, f *flight) {
 	if w.hurting && f.e.Lane() == core.Warm && w.rng.Chance(6000) {
 		w.stream.strike(int(w.rng.Between(1, 12)), int(w.rng.Below(2)))
 	}
+	f.short = w.stream.frozen
 	h.execute(f, whole)
-	if f.err != nil {
-		w.note("%T: %v", f.e, f.err)
-	}
+	w.note("host %d: %T: %v", w.number(h), f.e, f.err)
 	if c, ok := f.e.(*core.Commit); ok && f.err == nil {
 		h.written = c.End
 	}
@@ -311,6 +322,14 @@ func (w *world) carry(h *host, f *flight) {
 	}
 }
 
+// number is how the trace calls a host.
+func (w *world) number(h *host) int {
+	if h == w.hosts[0] {
+		return 0
+	}
+	return 1
+}
+
 // complete gives an effect back to the log.
 func (w *world) complete(h *host, lane core.Lane) {
 	f := &h.flights[lane]
@@ -320,12 +339,16 @@ func (w *world) complete(h *host, lane core.Lane) {
 	if h.fs.Dead() {
 		return // settle buries it
 	}
-	e, err := f.e, f.err
+	e, err, short, committed := f.e, f.err, f.short, h.log.Committed()
 	*f = flight{}
-	if m, ok := e.(*core.Mirror); ok && m.Entry.End > h.written {
+	m, mirrors := e.(*core.Mirror)
+	if mirrors && m.Entry.End > h.written {
 		w.fail("K23: records were mirrored whose commit is not complete")
 	}
 	h.log.Complete(w.now, e, err)
+	if mirrors && short && m.Replicas > 0 && !w.h.Config[w.config].WarmAckOnTimeout && h.log.Committed() > committed {
+		w.fail("K1: records that no replica confirmed are committed, from %d to %d", committed, h.log.Committed())
+	}
 }
 
 // outcomes takes what a log tells of its cohorts.
