@@ -239,6 +239,9 @@ func (c *coldState) wantUpload(l *Log) {
 	}
 	x := l.nextExport(from)
 	if x == nil {
+		if c.pending.state == uploadNone && c.fails[Uploads] > 0 && c.blocked == 0 { // what could not be exported was trimmed
+			c.succeeded(Uploads)
+		}
 		return
 	}
 	base, end := x.First, Offset(0) // where an object ends a batch does; at Start one may not

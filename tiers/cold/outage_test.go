@@ -233,3 +233,29 @@ func TestOutageOfADay(t *testing.T) {
 		})
 	}
 }
+
+// TestErrorOfWhatWasTrimmed: an upload fails, and before it is tried again its segment is trimmed. Nothing
+// is left that the bucket has to take, and nothing is wrong with it.
+func TestErrorOfWhatWasTrimmed(t *testing.T) {
+	r := newRig(t, outageConfig())
+	for range 80 { // a segment, and the begin of another one
+		r.append()
+	}
+	r.pass(second)
+	r.bucket.Arm(fakebucket.OpPut, fakebucket.O4Throttled, 0, ".seg")
+	if err := r.log.Roll(r.now); err != nil {
+		t.Fatal(err)
+	}
+	r.pump()
+	if !r.log.Marks().Has(core.MarkUploadFailed) || r.log.Stats().ColdError == nil {
+		t.Fatalf("the upload was to fail: %v", r.log.Stats().ColdError)
+	}
+	if err := r.log.Trim(r.now, r.log.Committed()); err != nil {
+		t.Fatal(err)
+	}
+	r.pump()
+	r.pass(120 * second)
+	if s := r.log.Stats(); s.ColdError != nil || r.log.Start() != 80 || s.ColdLagSegments != 0 {
+		t.Fatalf("start %d, %d segments behind, %v", r.log.Start(), s.ColdLagSegments, s.ColdError)
+	}
+}
