@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -41,6 +42,7 @@ type life struct {
 	NoPrepare    bool
 	Seed         uint64
 	Cold         *s3.Options // nil: there is no cold tier
+	Warm         string      // address of a Valkey server; "": there is no warm tier
 }
 
 func (o *life) options() varve.Options {
@@ -59,6 +61,15 @@ func (o *life) cold(to *varve.Options) error {
 	to.Cold, to.ColdPrefix, to.Create = b, killPrefix, true
 	to.LocalRetentionBytes, to.RetentionCheckInterval = 4*o.SegmentBytes, 10*time.Millisecond
 	return err
+}
+
+// all returns the options of the life with its tiers.
+func (o *life) all() (varve.Options, error) {
+	to := o.options()
+	if err := o.cold(&to); err != nil {
+		return to, err
+	}
+	return to, o.warm(&to)
 }
 
 // pipe serialises what the child reports; a line is one write, so that it arrives whole or not.
@@ -126,8 +137,8 @@ func killChild(arg string) error {
 	p := &pipe{}
 	p.say("open")
 	began := time.Now()
-	options := o.options()
-	if err := o.cold(&options); err != nil {
+	options, err := o.all()
+	if err != nil {
 		return err
 	}
 	l, err := varve.OpenFS(context.Background(), &reportingFS{osfs.New(o.Dir), p}, o.Dir, options)
@@ -149,6 +160,10 @@ func killChild(arg string) error {
 				for ; errors.Is(err, varve.ErrTierDown); s, err = l.Append(context.Background(), recs...) {
 					time.Sleep(time.Millisecond) // the bucket may hold more than the directory
 				}
+				if o.Warm != "" && errors.Is(err, varve.ErrUnknown) && l.Err() == nil {
+					p.say("unknown %d %d", w, n) // it waited too long for the warm tier
+					continue
+				}
 				if err != nil {
 					errs <- err
 					return
@@ -169,6 +184,8 @@ type killed struct {
 	recovery time.Duration // 0: killed while opening
 	inFlight bool          // an append had begun and had no outcome
 	inMeta   bool          // killed while a segment was created or sealed, or in open
+	unknown  int           // appends that ended without an outcome
+	resumed  bool          // something was acked after one of them
 }
 
 // kill runs one life and kills it: when its metaCall-th metadata call begins if that is above 0,
@@ -225,7 +242,11 @@ func listen(t *testing.T, out io.Reader, metaCall int, after time.Duration, fire
 			flying[lines.Text()[len("begin "):]] = true
 		case kind == "end" && n == 3:
 			delete(flying, lines.Text()[len("end "):])
+		case kind == "unknown" && n == 3:
+			delete(flying, lines.Text()[len("unknown "):])
+			k.unknown++
 		case kind == "ack" && n == 3:
+			k.resumed = k.unknown > 0
 			if sum, twice := k.acks[a]; twice {
 				t.Fatalf("offset %d acked twice: %08x and %08x", a, sum, b)
 			}
@@ -251,8 +272,14 @@ func verifyWith(t *testing.T, dir string, o varve.InspectOptions, acked map[int6
 	if err != nil {
 		t.Fatal(err)
 	}
+	return compare(t, x.Records(t.Context(), varve.Position{}), acked)
+}
+
+// compare reads a log from its beginning to its end, and compares it with everything ever acked.
+func compare(t *testing.T, records iter.Seq2[varve.Record, error], acked map[int64]uint32) int64 {
+	t.Helper()
 	next, found, seen := int64(0), 0, map[string]int64{}
-	for r, err := range x.Records(t.Context(), varve.Position{}) {
+	for r, err := range records {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -152,6 +152,39 @@ func TestStallOfAnotherLog(t *testing.T) {
 	closeLog(t, lb)
 }
 
+// TestStallOnTheSameServer: two logs on one server, by one dialer. The WAIT of one blocks its connection, and
+// no other.
+func TestStallOnTheSameServer(t *testing.T) {
+	primary, replica := tiertest.StartPair(t)
+	a := warmOptions(t, primary)
+	a.Warm.Wait = time.Hour
+	b := a
+	b.Warm.Name, b.Warm.Replicas = "orders-1", -1
+	la := warmLog(t, filepath.Join(t.TempDir(), "a"), a)
+	lb := warmLog(t, filepath.Join(t.TempDir(), "b"), b)
+	appendValues(t, la, 0, 1)
+	replica.Pause()
+	p, err := la.AppendAsync(Record{Value: value(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendValues(t, lb, 0, 500)
+	if s := lb.Stats(); s.WarmEnd != 500 || s.WarmError != nil {
+		t.Fatalf("%+v", s)
+	}
+	select {
+	case <-p.Done():
+		t.Fatal("the stalled log has acked")
+	default:
+	}
+	replica.Resume()
+	if s, err := p.Wait(t.Context()); err != nil || s.First != 1 {
+		t.Fatal(s, err)
+	}
+	closeLog(t, la)
+	closeLog(t, lb)
+}
+
 // TestAllTiers: the disk is lost, and what the bucket holds and what Valkey holds make one log.
 func TestAllTiers(t *testing.T) {
 	primary, _ := tiertest.StartPair(t)

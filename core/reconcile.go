@@ -211,7 +211,7 @@ func (r *reconciler) walk() {
 				held = min(held, limit, r.nextServed(o))
 				s := &p.warm.spans[at]
 				x := Extent{First: o, End: held, Base: o, Epoch: epoch, Tier: TierWarm, Generation: s.Generation}
-				if len(p.Extents) == 0 {
+				if len(p.Extents) == 0 && o <= p.Start {
 					x.Base = s.First // Start may lie inside a batch
 				}
 				p.Extents = append(p.Extents, x)
