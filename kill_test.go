@@ -43,6 +43,8 @@ type life struct {
 	Seed         uint64
 	Cold         *s3.Options // nil: there is no cold tier
 	Warm         string      // address of a Valkey server; "": there is no warm tier
+
+	loaded func() // called when the child begins to append; nil: nothing is
 }
 
 func (o *life) options() varve.Options {
@@ -208,14 +210,14 @@ func kill(t *testing.T, o life, metaCall int, after time.Duration) killed {
 	}
 	guard := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
 	defer guard.Stop()
-	k := listen(t, out, metaCall, after, func() { _ = cmd.Process.Kill() })
+	k := listen(t, out, metaCall, after, o.loaded, func() { _ = cmd.Process.Kill() })
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != -1 {
 		t.Fatalf("child of life %+v was not killed: %v", o, err)
 	}
 	return k
 }
 
-func listen(t *testing.T, out io.Reader, metaCall int, after time.Duration, fire func()) killed {
+func listen(t *testing.T, out io.Reader, metaCall int, after time.Duration, loaded, fire func()) killed {
 	t.Helper()
 	k := killed{acks: map[int64]uint32{}}
 	flying, meta := map[string]bool{}, 0
@@ -228,6 +230,9 @@ func listen(t *testing.T, out io.Reader, metaCall int, after time.Duration, fire
 		switch {
 		case kind == "ready" && n == 3:
 			ready, k.recovery = true, time.Duration(a)
+			if loaded != nil {
+				loaded()
+			}
 			if metaCall <= 0 {
 				time.AfterFunc(after, fire)
 			}

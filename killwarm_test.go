@@ -118,9 +118,9 @@ type tierKills struct {
 	promoted                 int
 }
 
-// during kills servers while a life runs; it returns when they are back.
-func (k *tierKills) during(t *testing.T, rng *rand.Rand, lives int, o *life) (after time.Duration, back chan struct{}) {
-	back = make(chan struct{})
+// during sets a life up for what happens to the servers while it appends. It returns when its writer is to be
+// killed, and what waits until the servers are back.
+func (k *tierKills) during(t *testing.T, rng *rand.Rand, lives int, o *life) (after time.Duration, back func()) {
 	after = time.Duration(rng.IntN(250)) * time.Millisecond
 	primary := k.primaries < k.each && k.primaries*k.kills < lives*k.each
 	server := k.servers < k.each && k.servers*k.kills < lives*k.each
@@ -132,31 +132,29 @@ func (k *tierKills) during(t *testing.T, rng *rand.Rand, lives int, o *life) (af
 	if primary && rng.IntN(2) == 0 {
 		after += 1500 * time.Millisecond // so long that the log goes on with a replica that follows again
 	}
-	var all sync.WaitGroup
-	if primary {
-		k.primaries++
-		if promote {
-			k.promoted++
+	var down sync.WaitGroup
+	o.loaded = func() {
+		if primary {
+			k.primaries++
+			if promote {
+				k.promoted++
+			}
+			down.Go(func() {
+				time.Sleep(at)
+				k.valkey.failOver(t, promote, pause)
+			})
 		}
-		all.Go(func() {
-			time.Sleep(at)
-			k.valkey.failOver(t, promote, pause)
-		})
+		if server {
+			k.servers++
+			down.Go(func() {
+				time.Sleep(at)
+				k.server.Kill()
+				time.Sleep(pause)
+				k.server.Start(t)
+			})
+		}
 	}
-	if server {
-		k.servers++
-		all.Go(func() {
-			time.Sleep(at)
-			k.server.Kill()
-			time.Sleep(pause)
-			k.server.Start(t)
-		})
-	}
-	go func() {
-		all.Wait()
-		close(back)
-	}()
-	return after, back
+	return after, down.Wait
 }
 
 // TestKillWarm is the kill suite over all three tiers, with one replica that has to confirm: for 50 kills of
@@ -186,7 +184,7 @@ func TestKillWarm(t *testing.T) {
 		}
 		after, back := k.during(t, rng, lives, &o)
 		killed := kill(t, o, 0, after)
-		<-back
+		back()
 		for offset, sum := range killed.acks {
 			if old, twice := acked[offset]; twice {
 				t.Fatalf("life %d: offset %d acked again: %08x and %08x", lives, offset, old, sum)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"varve/core"
 	"varve/tiers/tiertest"
 	"varve/tiers/valkey"
 )
@@ -154,7 +153,7 @@ func readWarmRow(t *testing.T, l *Log, c *counting, r *warmRead) {
 		start := int64(0)
 		if n, err := fmt.Sscanf(r.want, "trimmed to %d", &start); n == 1 && err == nil {
 			trimmed := (*TrimmedError)(nil)
-			if _, _, err := l.NewReader(Position{Offset: r.from}, ReadOptions{}).Poll(); !errors.As(err, &trimmed) || trimmed.Start != core.Offset(start) {
+			if _, _, err := l.NewReader(Position{Offset: r.from}, ReadOptions{}).Poll(); !errors.As(err, &trimmed) || trimmed.Start != start {
 				t.Fatal(err)
 			}
 			return

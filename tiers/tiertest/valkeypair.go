@@ -15,7 +15,7 @@ import (
 var safeSettings = []string{"appendonly yes", "appendfsync always", "save "}
 
 // StartPair starts a primary and a replica that follows it, both of which persist what they take.
-func StartPair(t *testing.T) (primary, replica *Process) {
+func StartPair(t testing.TB) (primary, replica *Process) {
 	t.Helper()
 	primary = StartValkey(t, safeSettings...)
 	replica = StartValkey(t, append([]string{"replicaof 127.0.0.1 " + primary.Port}, safeSettings...)...)

@@ -19,7 +19,7 @@ type Process struct {
 	Port string
 	Dir  string
 
-	t    *testing.T
+	t    testing.TB
 	args []string
 	cmd  *exec.Cmd
 	log  bytes.Buffer
@@ -27,7 +27,7 @@ type Process struct {
 
 // StartValkey starts a valkey-server with these settings, each "name value"; PORT stands for its
 // port. It is stopped at the end of the test.
-func StartValkey(t *testing.T, settings ...string) *Process {
+func StartValkey(t testing.TB, settings ...string) *Process {
 	t.Helper()
 	p := valkeyProcess(t, "valkey-server")
 	p.args = []string{"--port", p.Port, "--bind", "127.0.0.1", "--dir", p.Dir, "--repl-diskless-sync-delay", "0", "--hz", "100"}
@@ -54,7 +54,7 @@ func StartSentinel(t *testing.T, name string, primary *Process) *Process {
 	return p
 }
 
-func valkeyProcess(t *testing.T, program string) *Process {
+func valkeyProcess(t testing.TB, program string) *Process {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *Process) signal(s syscall.Signal) {
 }
 
 // Eventually waits until something holds, and fails the test after 20 s.
-func Eventually(t *testing.T, what string, holds func() bool) {
+func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
