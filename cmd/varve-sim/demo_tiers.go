@@ -136,6 +136,12 @@ func (t *demoTiers) first(ctx context.Context, l *varve.Log) error {
 	if err := errors.Join(t.append(ctx, l, 2000), t.exported(ctx, l)); err != nil {
 		return err
 	}
+	if err := await(ctx, "a Valkey that lets older records go", func() (bool, error) { return l.Stats().WarmFrom > 0, l.Err() }); err != nil {
+		return err
+	}
+	if s := l.Stats(); s.WarmEnd-s.WarmFrom < 500 {
+		return fmt.Errorf("the warm tier holds [%d, %d): want 10 segments", s.WarmFrom, s.WarmEnd)
+	}
 	acked := "Valkey had each"
 	if t.servers.replica != "" {
 		acked = "Valkey and its replica had each"

@@ -1,7 +1,6 @@
 // Package valkeytest has a Valkey server in process for tests: miniredis, which is put right where it
 // does what no server does. What it does otherwise is pinned in the tests of package client, by name.
-// The
-// only program that imports it is varve-sim, for its demo.
+// The only program that imports it is varve-sim, for its demo.
 package valkeytest
 
 import (
