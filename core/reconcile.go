@@ -643,8 +643,8 @@ func (r *reconciler) rescue() {
 			continue // a log that was taken over where it started may be cut inside a batch
 		}
 		first := max(x.First, p.Evidence)
-		if p.warm != nil && first == p.Start && x.Base < first {
-			first = x.Base // Start came from elsewhere, and may lie inside a batch
+		if p.warm != nil && first <= p.Start && x.Base < first {
+			first = x.Base // what was Start when this directory began came from elsewhere, and may lie inside a batch
 		}
 		p.Rescues = append(p.Rescues, Rescue{File: p.fileIndex(x.Segment), Epoch: x.Epoch, First: first, End: x.End})
 	}

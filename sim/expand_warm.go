@@ -17,7 +17,7 @@ const lossy fakevalkey.FaultSet = 1<<fakevalkey.W4Acked | 1<<fakevalkey.W5Suffix
 // seeds: with it an open may refuse, and the seed proves less.
 func (x *expander) warmHeader() {
 	h := &x.s.Header
-	if x.percent(80) {
+	if !x.cold && x.percent(80) {
 		h.Faults &^= damage
 	}
 	x.turn(SwServer, 60)
