@@ -443,8 +443,8 @@ func (l *Log) measureWarm() {
 	w := &l.warm
 	w.from = max(w.from, l.start)
 	if _, at := w.holds(w.from, l.epochAt(w.from)); at < 0 && w.from < l.written { // nothing, or the front is gone
-		from := l.warmWanted()
-		if l.cfg.Cold { // all that is nowhere else
+		from := min(l.warmWanted(), l.committed) // what waits for the tier is wanted there
+		if l.cfg.Cold {                          // all that is nowhere else
 			from = min(l.cold.exported, l.written)
 		}
 		w.from = max(w.from, l.HotStart(), from)

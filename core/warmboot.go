@@ -278,11 +278,12 @@ func (l *Log) toldWarm(now Now, e *FenceWarm, err error) {
 // readyWarm begins the life in the warm tier: what it held is what it holds, and what else was
 // recovered is committed once it is mirrored.
 func (l *Log) readyWarm(now Now) {
-	w := &l.warm
-	l.measureWarm()
-	w.look() // what was read lies before the second marker
-	if c := max(l.super.state.Committed, w.end, l.start, l.cold.exported); c < l.committed && !l.cfg.WarmAckOnTimeout {
-		l.committed = c
+	w, recovered := &l.warm, l.committed
+	if !l.cfg.WarmAckOnTimeout {
+		l.committed = min(recovered, max(l.super.state.Committed, l.start, l.cold.exported))
 	}
+	l.measureWarm()
+	l.committed = min(recovered, max(l.committed, w.end))
+	w.look() // what was read lies before the second marker
 	l.raiseCommitted(now)
 }
