@@ -21,6 +21,7 @@ type mutantsCommand struct {
 	Only       string `placeholder:"PATTERN" help:"Only mutants whose name contains this, or matches it as a pattern (* ? [])."`
 	Seeds      uint64 `default:"1000000" placeholder:"N" help:"Seeds of a landing: a mutant has to be detected often enough within them."`
 	ColdSeeds  uint64 `default:"300000" placeholder:"N" help:"Seeds of a landing that have a bucket, for mutants whose profile is cold."`
+	WarmSeeds  uint64 `default:"300000" placeholder:"N" help:"Seeds of a landing that have a Valkey server, for mutants whose profile is warm or tiers."`
 	Detections uint64 `default:"20" placeholder:"N" help:"What is often enough; the run of a mutant ends there."`
 	Sure       bool   `help:"End the run of a mutant as soon as the lower bound of its rate is enough, unless its file says what it needs."`
 	Workers    int    `default:"0" placeholder:"W" help:"Mutants that are built and run at the same time; 0: one for each core. The result does not depend on it."`
@@ -38,6 +39,8 @@ func (c *mutantsCommand) Validate() error {
 		return errors.New("--seeds 0: want at least 1")
 	case c.ColdSeeds < 1:
 		return errors.New("--cold-seeds 0: want at least 1")
+	case c.WarmSeeds < 1:
+		return errors.New("--warm-seeds 0: want at least 1")
 	case c.Detections < 1:
 		return errors.New("--detections 0: want at least 1")
 	case c.Workers < 0 || c.Workers > 4096:
@@ -162,8 +165,8 @@ func (c *mutantsCommand) report(s *streams, rows []*mutantRow, needs []*need) er
 		if c.Sure {
 			times = "surely "
 		}
-		fmt.Fprintf(s.out, "%d of %d mutants pass: each is %sfound %d times within %s seeds, %s of a log with a bucket, or proven equivalent and not found\n",
-			len(rows), len(rows), times, c.Detections, group(c.Seeds), group(c.ColdSeeds))
+		fmt.Fprintf(s.out, "%d of %d mutants pass: each is %sfound %d times within %s seeds, %s of a log with a bucket, %s with a Valkey server, or proven equivalent and not found\n",
+			len(rows), len(rows), times, c.Detections, group(c.Seeds), group(c.ColdSeeds), group(c.WarmSeeds))
 	}
 	return tooLong
 }
@@ -194,8 +197,11 @@ func (c *mutantsCommand) measureAll(ctx context.Context, list []*mutants.Mutant,
 
 // landing returns how many seeds of a profile a landing runs.
 func (c *mutantsCommand) landing(profile string) uint64 {
-	if profile == mutants.Cold {
+	switch profile {
+	case mutants.Cold:
 		return c.ColdSeeds
+	case mutants.Warm, mutants.Tiers:
+		return c.WarmSeeds
 	}
 	return c.Seeds
 }
