@@ -40,12 +40,12 @@ func cpuTime() time.Duration {
 	return time.Duration(syscall.TimevalToNsec(syscall.Timeval(u.Utime)) + syscall.TimevalToNsec(syscall.Timeval(u.Stime)))
 }
 
-// appendFrom appends b.N records of 128 B from so many goroutines.
-func appendFrom(b *testing.B, l *varve.Log, writers int) {
+// appendFrom appends records of 128 B from so many goroutines.
+func appendFrom(b *testing.B, l *varve.Log, writers, records int) {
 	var wg sync.WaitGroup
 	for w := range writers {
-		n := b.N / writers
-		if w < b.N%writers {
+		n := records / writers
+		if w < records%writers {
 			n++
 		}
 		wg.Go(func() {
@@ -69,7 +69,7 @@ func BenchmarkCommit(b *testing.B) {
 			before, cpu := l.Stats(), cpuTime()
 			b.ReportAllocs()
 			b.ResetTimer()
-			appendFrom(b, l, writers)
+			appendFrom(b, l, writers, b.N)
 			b.StopTimer()
 			after := l.Stats()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
@@ -251,7 +251,7 @@ func BenchmarkDriver(b *testing.B) {
 			cpu := cpuTime()
 			b.ReportAllocs()
 			b.ResetTimer()
-			appendFrom(b, l, writers)
+			appendFrom(b, l, writers, b.N)
 			b.StopTimer()
 			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N), "cpu-ns/record")
 		})
