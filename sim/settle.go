@@ -279,6 +279,9 @@ func (w *World) progress() {
 	case !p.final:
 		p.final = true
 		w.appendNow(0, attempt{records: 1}, 24, ContentPattern)
+		if w.h.Warm() { // it may be refused, and then nothing else happens
+			w.queue.push(entry{at: w.clock.mono + 1, kind: wakeTimer, life: p.life})
+		}
 		w.ask = askAll
 		w.pump()
 		w.deadline()
