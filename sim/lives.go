@@ -186,7 +186,7 @@ func (w *World) judgeOpenError(err error) {
 		p.accept = true // the disk is gone, and what only the disk held with it: the operator gives it up
 		return
 	}
-	if _, ok := err.(*core.RefusedError); ok && w.h.Warm() && w.warm.server.Marks()&lossy != 0 && w.log.Marks().Has(core.MarkTierGap) {
+	if _, ok := err.(*core.RefusedError); ok && w.h.Warm() && (w.damaged() || w.warm.server.Marks()&lossy != 0) && w.log.Marks().Has(core.MarkTierGap) {
 		w.refuse() // two holders of the same records have lost them
 		return
 	}
