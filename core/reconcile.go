@@ -671,6 +671,7 @@ func (p *Plan) rescued(at int, e *Replace) {
 	f := p.addFile(entry)
 	f.Fate, f.replaced = FateServe, true
 	f.end, f.appendTime = r.End, appendTime
+	f.Info.Producers = append(f.Info.Producers[:0], e.Producers...) // a scan of the source may have ended before them
 	f.Info.Verdict, f.Info.Header, f.Info.Epoch, f.Info.Sealed = segment.HeaderGood, e.Header, r.Epoch, true
 	old := segment.ID(0)
 	if r.File >= 0 {
@@ -696,7 +697,6 @@ func (p *Plan) rescued(at int, e *Replace) {
 		break
 	}
 	if r.File < 0 {
-		f.Info.Producers = append(f.Info.Producers[:0], e.Producers...)
 		return
 	}
 	if src := &p.Files[r.File]; !p.serves(&src.Entry) && src.Fate == FateServe {

@@ -162,6 +162,10 @@ func (w *World) rivalWakes(born int32) {
 		w.wakeRivalIn(millisecond)
 		return
 	}
+	if w.stage != stageSafety && r.opening && w.h.Warm() { // it never got as far, and nothing tells it soon
+		w.endRival()
+		return
+	}
 	if w.stage != stageSafety && !r.exam {
 		r.exam, r.left = true, rivalExam
 		w.other.Heal()
