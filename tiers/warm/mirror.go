@@ -79,9 +79,6 @@ func (s *Store) gather(e *core.Mirror) (core.Step, error) {
 			h.Batches++
 		}
 	}
-	if c.Position().Offset != next {
-		c.Reset(core.Position{})
-	}
 	h.First, h.End, h.BodyBytes = first, next, int64(len(s.value)-head)
 	_, err := warmentry.AppendHeader(s.value[:0], h)
 	return core.StepCheck, err
