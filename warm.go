@@ -178,7 +178,7 @@ type warmReport struct {
 // The mutex is held.
 func (l *Log) reportWarm() {
 	r := &l.warmFails
-	failure, unsafe := l.core.WarmTrouble() // after each mirror: not all of Stats
+	unsafe, failure := l.core.WarmTrouble() // after each mirror: not all of Stats
 	if unsafe != r.unsafe {
 		r.unsafe = unsafe
 		valkey.Findings(unsafe).Each(func(f valkey.Finding) {

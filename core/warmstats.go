@@ -13,9 +13,9 @@ func (l *Log) warmStats(s *Stats) {
 	}
 }
 
-// WarmTrouble returns WarmError and WarmUnsafe of Stats, at little cost.
-func (l *Log) WarmTrouble() (failure error, unsafe uint32) {
-	return kept(l.warm.failure), l.warm.unsafe
+// WarmTrouble returns WarmUnsafe and WarmError of Stats, at little cost.
+func (l *Log) WarmTrouble() (unsafe uint32, failure error) {
+	return l.warm.unsafe, kept(l.warm.failure)
 }
 
 // WarmStalled reports whether what is written has waited too long for the warm tier.
