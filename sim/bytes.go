@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"varve/faultfs"
+	"varve/sim/fakevalkey"
 )
 
 // A fuzzer's bytes are a schedule: a seed that the header is drawn from, then eventBytes an event.
@@ -100,6 +101,8 @@ func (x *expander) bound(e *Event) {
 		e.A, e.B = e.A%1001, e.B%spoilCount
 	case Outage:
 		e.A %= outageCount
+	case Server:
+		e.A, e.B = e.A%serverCount, e.B%fakevalkey.ReplicasMax
 	case Slow:
 		e.A, e.B = e.A%3, (1+e.B)*100*microsecond
 	}
