@@ -59,7 +59,7 @@ func (l *sourceLab) control(ctx context.Context) error {
 }
 
 func (l *sourceLab) build(ctx context.Context, m *mutants.Mutant) (string, error) {
-	return m.Build(ctx, l.root, simProgram, l.dir)
+	return m.Build(ctx, l.root, simProgram, l.dir, mutants.Lean)
 }
 
 // run runs a trial. A process that dies without a report is one detection, a crash, if a landing

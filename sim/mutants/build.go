@@ -11,10 +11,13 @@ import (
 	"strings"
 )
 
+// Lean is the tag of programs that only measure a mutant.
+const Lean = "mutant"
+
 // Build builds a command of the module with the bug in it and returns the program, a file in the
-// folder dir. root is the folder of the module. A nil mutant builds the command as it is. Files of the
-// command that no mutant needs have the constraint !mutant.
-func (m *Mutant) Build(ctx context.Context, root, command, dir string) (program string, err error) {
+// folder dir. root is the folder of the module. A nil mutant builds the command as it is. With the tag
+// Lean it goes without what measuring a mutant does not need: those files have the constraint !mutant.
+func (m *Mutant) Build(ctx context.Context, root, command, dir string, tags ...string) (program string, err error) {
 	name, replace := "none", map[string]string{}
 	if m != nil {
 		name = m.Name
@@ -40,7 +43,7 @@ func (m *Mutant) Build(ctx context.Context, root, command, dir string) (program 
 	}
 	program = filepath.Join(dir, name+".exe")
 	// Nobody debugs the program: without symbol tables it is made in two thirds of the time.
-	build := exec.CommandContext(ctx, "go", "build", "-overlay="+list, "-tags=mutant", "-buildvcs=false",
+	build := exec.CommandContext(ctx, "go", "build", "-overlay="+list, "-tags="+strings.Join(tags, ","), "-buildvcs=false",
 		"-gcflags=./...=-dwarf=false", "-ldflags=-s -w", "-o", program, command)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
