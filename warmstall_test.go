@@ -132,24 +132,7 @@ func TestStallOfAnotherLog(t *testing.T) {
 	a.Warm.Wait = time.Hour
 	la := warmLog(t, filepath.Join(t.TempDir(), "a"), a)
 	lb := warmLog(t, filepath.Join(t.TempDir(), "b"), b)
-	appendValues(t, la, 0, 1)
-	replica.Pause()
-	p, err := la.AppendAsync(Record{Value: value(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	appendValues(t, lb, 0, 500)
-	select {
-	case <-p.Done():
-		t.Fatal("the stalled log has acked")
-	default:
-	}
-	replica.Resume()
-	if s, err := p.Wait(t.Context()); err != nil || s.First != 1 {
-		t.Fatal(s, err)
-	}
-	closeLog(t, la)
-	closeLog(t, lb)
+	besideAStall(t, replica, la, lb)
 }
 
 // TestStallOnTheSameServer: two logs on one server, by one dialer. The WAIT of one blocks its connection, and
@@ -162,6 +145,12 @@ func TestStallOnTheSameServer(t *testing.T) {
 	b.Warm.Name, b.Warm.Replicas = "orders-1", -1
 	la := warmLog(t, filepath.Join(t.TempDir(), "a"), a)
 	lb := warmLog(t, filepath.Join(t.TempDir(), "b"), b)
+	besideAStall(t, replica, la, lb)
+}
+
+// besideAStall appends to a log whose replica stands still, and meanwhile to another one.
+func besideAStall(t *testing.T, replica *tiertest.Process, la, lb *Log) {
+	t.Helper()
 	appendValues(t, la, 0, 1)
 	replica.Pause()
 	p, err := la.AppendAsync(Record{Value: value(1)})

@@ -16,8 +16,7 @@ type boot struct {
 	began   Time
 
 	manifest bool               // the cold tier has one
-	fenced   Epoch              // of the marker in the warm tier
-	floor    Epoch              // least epoch to claim
+	fenced   Epoch              // of the marker in the warm tier; the next one of this life has no less
 	looks    int                // at the tiers, because of a hole
 	absent   bool               // there is no directory, or an empty one: the cold tier says what the log is
 	degraded bool               // the cold tier does not answer: the plan is made without it, and served, not carried out
@@ -77,7 +76,7 @@ const (
 func (b *boot) reset(now Now) {
 	b.step, b.at, b.tries, b.retryAt = bootList, 0, 0, 0
 	b.absent, b.degraded, b.loads = false, false, 0
-	b.manifest, b.fenced, b.floor, b.looks = false, 0, 0, 0
+	b.manifest, b.fenced, b.looks = false, 0, 0
 	b.objects, b.scanned, b.own = b.objects[:0], 0, 0
 	b.began = now.Mono
 	b.plan.reset()
@@ -396,7 +395,7 @@ func (l *Log) planned(now Now) {
 	if b.found.Winner < 0 && !b.absent {
 		l.rebuildSuper()
 	}
-	p.floor, p.absent = max(b.floor, b.fenced), b.absent
+	p.floor, p.absent = b.fenced, b.absent
 	p.reconcile(&l.super.state, &l.cfg, &l.marks)
 	if at := p.nextRescan(0); at < len(p.Files) {
 		b.step, b.at = bootRescan, at
@@ -406,9 +405,8 @@ func (l *Log) planned(now Now) {
 	l.identitySeed = segment.IdentitySeed(l.id)
 	l.epoch = p.Epoch
 	if p.Refused == nil && b.fenced > 0 && p.Epoch != b.fenced { // a file knows of a later owner than the marker is of
-		floor := p.Epoch
+		b.fenced = p.Epoch
 		b.restart()
-		b.floor = floor
 		return
 	}
 	if b.degraded && !l.cfg.ReadOnly {

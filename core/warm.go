@@ -160,7 +160,7 @@ func (w *warmState) forget() {
 	w.spans = keep
 }
 
-// doubt gives up what was believed about the stream: a marker of a new generation, then a look.
+// doubtWarm gives up what was believed about the stream: a marker of a new generation, then a look.
 func (l *Log) doubtWarm(now Now, err error) {
 	w := &l.warm
 	l.mark(MarkWarmDoubt)
@@ -191,9 +191,10 @@ func (l *Log) nextWarm(now Now) Effect {
 	if l.phase == Closing && l.committed == l.written {
 		return nil
 	}
-	if next := l.onDisk(w.sent); w.sent < next { // not on disk, and so in the cold tier, or given up
+	if next := l.onDisk(w.sent); w.sent < next { // not on disk: in the cold tier, given up, or damaged
 		w.spans = w.spans[:0]
 		w.from, w.end, w.sent, w.confirmed = next, next, next, WarmID{}
+		l.advanceWarm(now)
 	}
 	l.wantTrimWarm()
 	if w.sent < l.written {
@@ -222,15 +223,17 @@ func (l *Log) nextWarm(now Now) Effect {
 	return nil
 }
 
-// header fills in what every entry says.
-func (l *Log) warmHeader(e *warmentry.Entry, epoch Epoch, lineage []segment.Lineage) {
-	w := &l.warm
-	w.saying = told{max(l.startWanted(), l.super.state.Start), w.from}
+// warmHeader fills in what every entry says; while the log opens, as the superblock has it.
+func (l *Log) warmHeader(e *warmentry.Entry, epoch Epoch) {
+	w, s := &l.warm, &l.super.state
+	w.saying = told{max(l.startWanted(), s.Start), w.from}
 	e.LogID, e.Generation, e.Epoch, e.Nonce = l.id, w.generation, epoch, l.cfg.Nonce
 	e.Start, e.WarmFrom = w.saying.start, w.from
-	e.Committed, e.CommittedEpoch = l.committed, l.epochAt(max(l.committed-1, 0))
-	if l.phase == Opening || l.phase == Recovering {
-		e.Committed, e.CommittedEpoch = l.super.state.Committed, l.super.state.CommittedEpoch
+	lineage := s.Lineage
+	e.Committed, e.CommittedEpoch = s.Committed, s.CommittedEpoch
+	if l.phase != Opening && l.phase != Recovering {
+		lineage = l.lineage
+		e.Committed, e.CommittedEpoch = l.committed, l.epochAt(max(l.committed-1, 0))
 	}
 	e.Lineage = append(e.Lineage[:0], lineage...)
 }
@@ -239,21 +242,17 @@ func (l *Log) issueFence(epoch Epoch) Effect {
 	w := &l.warm
 	f := &w.fence
 	w.generation = max(w.generation, w.top, uint64(epoch)-1) + 1
-	lineage := l.lineage
-	if l.phase == Opening || l.phase == Recovering {
-		lineage = l.super.state.Lineage
-	}
-	l.warmHeader(&f.Marker, epoch, lineage)
+	l.warmHeader(&f.Marker, epoch)
 	f.Marker.Kind = warmentry.Marker
 	f.Replicas, f.Wait = l.cfg.WarmReplicas, l.cfg.WarmWait
 	f.Refusal, f.Confirmed, f.On = WarmTaken, 0, 0
 	return f
 }
 
-// onDisk returns an offset if the disk holds it, else the next one that it holds.
+// onDisk returns an offset if the disk holds it whole, else the next one that it holds.
 func (l *Log) onDisk(o Offset) Offset {
 	for i := range l.extents {
-		if x := &l.extents[i]; o < x.End {
+		if x := &l.extents[i]; o < x.End && x.Damage == segment.BreakNone {
 			return max(o, x.First)
 		}
 	}
@@ -263,12 +262,8 @@ func (l *Log) onDisk(o Offset) Offset {
 // issueMirror mirrors what follows, as far as one file, one epoch and one entry go.
 func (l *Log) issueMirror() Effect {
 	w := &l.warm
-	x := l.hotExtent(w.sent)
-	if x == nil || x.Damage != segment.BreakNone {
-		return nil // on disk no more, and in the cold tier: from moves on
-	}
-	m := &w.mirror
-	l.warmHeader(&m.Entry, l.epoch, l.lineage)
+	x, m := l.hotExtent(w.sent), &w.mirror
+	l.warmHeader(&m.Entry, l.epoch)
 	m.Entry.Kind, m.Entry.First, m.Entry.End = warmentry.Data, w.sent, min(x.End, l.written)
 	m.Source, m.SourceEpoch = *x, x.Epoch
 	m.On, m.Replicas, m.Wait, m.BytesMax = w.on, l.cfg.WarmReplicas, l.cfg.WarmWait, l.cfg.WarmEntryBytes
@@ -361,14 +356,20 @@ func (w *warmState) look() {
 // took notes a marker that the server has taken, and whether it is confirmed.
 func (w *warmState) took(now Now, e *FenceWarm) {
 	w.on, w.said, w.last = e.On, w.saying, WarmID{Generation: e.Marker.Generation}
-	if w.unsure = e.Confirmed < e.Replicas; w.unsure {
-		w.failure = w.shorter(e.Confirmed, e.Replicas)
-		w.shortAt = now.Mono + retryDelay<<min(w.fails, 6)
-		w.fails++
+	if w.unsure = false; e.Confirmed < e.Replicas {
+		w.doWithout(now, e.Confirmed, e.Replicas)
 	}
 }
 
-// overtaken poisons a log whose place another owner has taken.
+// doWithout notes that too few replicas confirmed what was written last, and that the policy goes on: a
+// marker asks again, later each time.
+func (w *warmState) doWithout(now Now, confirmed, wanted int) {
+	w.unsure, w.failure = true, w.shorter(confirmed, wanted)
+	w.shortAt = now.Mono + retryDelay<<min(w.fails, 6)
+	w.fails++
+}
+
+// warmOvertaken poisons a log whose place another owner has taken.
 func (l *Log) warmOvertaken(top *WarmEntry) bool {
 	h := &top.Header
 	if top.State != WarmGood || h.LogID != l.id || h.Epoch < l.epoch || h.Epoch == l.epoch && h.Nonce == l.cfg.Nonce {
@@ -432,7 +433,12 @@ func (l *Log) onReadWarm(now Now, e *ReadWarm) {
 		w.fails, w.failure = 0, nil
 	}
 	l.measureWarm()
-	if w.end >= l.written { // what it took and did not confirm it has confirmed since
+	l.advanceWarm(now)
+}
+
+// advanceWarm goes on after end has moved by itself: nothing may wait for the tier any more.
+func (l *Log) advanceWarm(now Now) {
+	if w := &l.warm; w.end >= l.written {
 		w.behind, w.stalled = 0, false
 	}
 	l.raiseCommitted(now)
@@ -448,11 +454,6 @@ func (l *Log) measureWarm() {
 			from = min(l.cold.exported, l.written)
 		}
 		w.from = max(w.from, l.HotStart(), from)
-		for i := range l.extents { // a span that cannot be read is in no tier
-			if x := &l.extents[i]; x.Damage != segment.BreakNone && x.End != EndNone {
-				w.from = max(w.from, x.End)
-			}
-		}
 	}
 	o := w.from
 	for o < l.written {
@@ -510,10 +511,8 @@ func (l *Log) onMirror(now Now, e *Mirror, err error) {
 	w.sent = h.End
 	if e.Confirmed < e.Replicas {
 		l.mark(MarkWarmWaived)
-		w.failure = w.shorter(e.Confirmed, e.Replicas)
-		w.waived, w.unsure = max(w.waived, h.End), true
-		w.shortAt = now.Mono + retryDelay<<min(w.fails, 6)
-		w.fails++
+		w.waived = max(w.waived, h.End)
+		w.doWithout(now, e.Confirmed, e.Replicas)
 	} else {
 		w.end, w.confirmed, w.said, w.unsure = w.sent, w.last, w.saying, false
 		w.lookAt = now.Mono + l.cfg.RetentionCheckInterval

@@ -141,8 +141,7 @@ func (l *Log) onProbe(now Now, e *ProbeWarm) {
 		b.step, w.read.From = bootWarm, WarmID{}
 		return
 	}
-	b.fenced = max(b.fenced, b.floor, // never less than an earlier try of this life has told
-		l.super.state.Epoch+1, w.seen+1)
+	b.fenced = max(b.fenced, l.super.state.Epoch+1, w.seen+1)
 	if b.absent && !b.manifest {
 		l.id = l.cfg.LogID
 		if w.foundID {
@@ -206,7 +205,7 @@ func (l *Log) onWarmPage(now Now, e *ReadWarm) {
 	if !l.cfg.ReadOnly && (w.found != w.last || w.seen >= b.fenced) {
 		l.mark(MarkClaimLost)
 		b.restart()
-		b.floor = max(b.floor, w.seen+1)
+		b.fenced = max(b.fenced, w.seen+1)
 		return
 	}
 	l.mergeWarm(now)

@@ -48,10 +48,9 @@ type ProbeWarm struct {
 	answer
 	Replicas int // that an ack will wait for
 
-	Top     WarmEntry
-	LastID  WarmID // last that the server gave, also of an entry that is gone
-	Unsafe  uint32 // why the server may lose what it confirmed, in the executor's bits; 0: nothing was found
-	Entries int64
+	Top    WarmEntry
+	LastID WarmID // last that the server gave, also of an entry that is gone
+	Unsafe uint32 // why the server may lose what it confirmed, in the executor's bits; 0: nothing was found
 }
 
 // FenceWarm writes the marker of a new generation: afterwards the server refuses older ones. Success

@@ -95,7 +95,7 @@ func (s *Store) runProbe(r *core.Result, e *core.ProbeWarm) error {
 		return failed(r, core.StepRead, err)
 	}
 	found(&e.Top, &p.Top)
-	e.LastID, e.Entries, e.Unsafe = core.WarmID(p.LastID), p.Entries, uint32(p.Findings)
+	e.LastID, e.Unsafe = core.WarmID(p.LastID), uint32(p.Findings)
 	return nil
 }
 
