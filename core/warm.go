@@ -70,14 +70,6 @@ const (
 	warmGood                  // what is there is known
 )
 
-// warmSpan is records of one epoch in entries of one generation, about as many as a segment has.
-type warmSpan struct {
-	First, End Offset
-	Epoch      Epoch
-	Generation uint64
-	Bytes      int64
-}
-
 func (w *warmState) reset() {
 	*w = warmState{
 		spans: w.spans[:0], lineage: w.lineage[:0],
@@ -107,57 +99,6 @@ func (e *warmShortError) Error() string {
 func (w *warmState) shorter(confirmed, wanted int) error {
 	w.short = warmShortError{confirmed, wanted}
 	return &w.short
-}
-
-func (e *WarmEntry) span() warmSpan {
-	return warmSpan{e.Header.First, e.Header.End, e.Epoch, e.ID.Generation, e.Bytes}
-}
-
-// holds returns how far the warm tier holds an offset under an epoch.
-func (w *warmState) holds(o Offset, epoch Epoch) (end Offset, at int) {
-	at = -1
-	for i := range w.spans {
-		if s := &w.spans[i]; s.First <= o && o < s.End && s.Epoch == epoch && s.End > end && o >= w.from {
-			end, at = s.End, i
-		}
-	}
-	return end, at
-}
-
-// nextHeld returns the first offset above o that the tier holds under the epoch that owns it.
-func (w *warmState) nextHeld(o Offset, lineage []segment.Lineage) (next Offset, ok bool) {
-	for i := range w.spans {
-		s := &w.spans[i]
-		first := max(s.First, w.from)
-		if epoch, _ := ownerOf(lineage, first); first > o && first < s.End && epoch == s.Epoch && (!ok || first < next) {
-			next, ok = first, true
-		}
-	}
-	return next, ok
-}
-
-// add notes the records of an entry.
-func (w *warmState) add(e warmSpan, segmentBytes int64) {
-	if n := len(w.spans); n > 0 {
-		s := &w.spans[n-1]
-		if s.End == e.First && s.Epoch == e.Epoch && s.Generation == e.Generation && s.Bytes+e.Bytes <= segmentBytes {
-			s.End = e.End
-			s.Bytes += e.Bytes
-			return
-		}
-	}
-	w.spans = append(w.spans, e)
-}
-
-// forget drops spans that lie wholly below from.
-func (w *warmState) forget() {
-	keep := w.spans[:0]
-	for _, s := range w.spans {
-		if s.End > w.from {
-			keep = append(keep, s)
-		}
-	}
-	w.spans = keep
 }
 
 // doubtWarm gives up what was believed about the stream: a marker of a new generation, then a look.
@@ -337,22 +278,6 @@ func (l *Log) fenced(now Now, e *FenceWarm) {
 	w.look()
 }
 
-// look reads the stream from the newest entry that was confirmed; all of it, if there is none. What was
-// written behind that counts only if it is found again.
-func (w *warmState) look() {
-	w.step, w.read.From, w.resumed, w.found = warmRead, w.confirmed, false, WarmID{}
-	w.read.Front = true
-	for n := len(w.spans); n > 0; n-- {
-		s := &w.spans[n-1]
-		if id := w.confirmed; s.Generation == id.Generation && s.First < id.End && id.End <= s.End {
-			s.End = id.End
-			return
-		}
-		w.spans = w.spans[:n-1]
-	}
-	w.confirmed, w.read.From = WarmID{}, WarmID{}
-}
-
 // took notes a marker that the server has taken, and whether it is confirmed.
 func (w *warmState) took(now Now, e *FenceWarm) {
 	w.on, w.said, w.last = e.On, w.saying, WarmID{Generation: e.Marker.Generation}
@@ -367,113 +292,6 @@ func (w *warmState) doWithout(now Now, confirmed, wanted int) {
 	w.unsure, w.failure = true, w.shorter(confirmed, wanted)
 	w.shortAt = now.Mono + retryDelay<<min(w.fails, 6)
 	w.fails++
-}
-
-// warmOvertaken poisons a log whose place another owner has taken.
-func (l *Log) warmOvertaken(top *WarmEntry) bool {
-	h := &top.Header
-	if top.State != WarmGood || h.LogID != l.id || h.Epoch < l.epoch || h.Epoch == l.epoch && h.Nonce == l.cfg.Nonce {
-		return false
-	}
-	l.mark(MarkFenced)
-	l.poison(ErrOwnerFenced)
-	return true
-}
-
-// beheaded reports whether entries are gone that the stream began with, which the newest ones do not tell.
-func (w *warmState) beheaded(first *WarmEntry, epoch Epoch) bool {
-	_, at := w.holds(w.from, epoch)
-	if at < 0 {
-		return false
-	}
-	s := &w.spans[at]
-	return first.State == WarmNone || first.ID.Generation > s.Generation ||
-		first.ID.Generation == s.Generation && first.ID.End > 0 && first.Header.First > w.from
-}
-
-func (l *Log) onReadWarm(now Now, e *ReadWarm) {
-	w := &l.warm
-	if e.Front && e.From != (WarmID{}) && w.beheaded(&e.First, l.epochAt(w.from)) {
-		l.mark(MarkWarmLost)
-		w.confirmed = WarmID{}
-		w.look()
-		return
-	}
-	e.Front = false
-	for i := range e.Entries {
-		n := &e.Entries[i]
-		if l.warmOvertaken(n) {
-			return
-		}
-		w.found = n.ID
-		if n.ID == w.confirmed && n.State == WarmGood && i == 0 && e.From == w.confirmed {
-			w.resumed = true
-			continue
-		}
-		if e.From == w.confirmed && e.From != (WarmID{}) && !w.resumed {
-			w.confirmed = WarmID{} // it is gone: look at everything
-			w.look()
-			return
-		}
-		if n.State == WarmGood && n.Header.LogID == l.id && n.Header.Kind == warmentry.Data {
-			w.add(n.span(), l.cfg.SegmentBytes)
-		}
-	}
-	if e.More {
-		e.From = WarmID{w.found.Generation, w.found.End + 1}
-		return
-	}
-	if w.found != w.last { // another writer, or it is gone
-		w.top = max(w.top, w.found.Generation)
-		l.doubtWarm(now, errWarmLost)
-		return
-	}
-	w.step, w.lookAt = warmGood, now.Mono+l.cfg.RetentionCheckInterval
-	if !w.unsure {
-		w.fails, w.failure = 0, nil
-	}
-	l.measureWarm()
-	l.advanceWarm(now)
-}
-
-// advanceWarm goes on after end has moved by itself: nothing may wait for the tier any more.
-func (l *Log) advanceWarm(now Now) {
-	if w := &l.warm; w.end >= l.written {
-		w.behind, w.stalled = 0, false
-	}
-	l.raiseCommitted(now)
-}
-
-// measureWarm finds what the tier holds without a gap, and where it goes on.
-func (l *Log) measureWarm() {
-	w := &l.warm
-	w.from = max(w.from, l.start)
-	if _, at := w.holds(w.from, l.epochAt(w.from)); at < 0 && w.from < l.written { // nothing, or the front is gone
-		from := min(l.warmWanted(), l.committed) // what waits for the tier is wanted there
-		if l.cfg.Cold {                          // all that is nowhere else
-			from = min(l.cold.exported, l.written)
-		}
-		w.from = max(w.from, l.HotStart(), from)
-	}
-	o := w.from
-	for o < l.written {
-		end, at := w.holds(o, l.epochAt(o))
-		if at < 0 {
-			break
-		}
-		_, limit := ownerOf(l.lineage, o)
-		o = min(end, limit)
-	}
-	w.sent = min(o, l.written)
-	if w.unsure { // what it took is not confirmed by that
-		w.end = min(max(w.end, w.from), w.sent)
-	} else {
-		w.end = w.sent
-	}
-	w.confirmed = WarmID{}
-	if _, at := w.holds(w.end-1, l.epochAt(w.end-1)); w.end > w.from && at >= 0 && w.spans[at].End == w.end {
-		w.confirmed = WarmID{w.spans[at].Generation, w.end}
-	}
 }
 
 func (l *Log) onMirror(now Now, e *Mirror, err error) {
@@ -523,67 +341,6 @@ func (l *Log) onMirror(now Now, e *Mirror, err error) {
 		w.behind = 0
 	}
 	l.raiseCommitted(now)
-}
-
-// warmLimit returns how far Committed may go for the warm tier's sake.
-func (l *Log) warmLimit(now Now) Offset {
-	w := &l.warm
-	limit := max(w.end, w.waived)
-	if limit < l.written && w.behind == 0 {
-		w.behind = max(now.Mono, 1)
-	}
-	if w.behind > 0 && limit < l.written && now.Mono >= w.behind+l.cfg.WarmWait {
-		l.mark(MarkWarmStalled)
-		w.stalled = true
-	}
-	if w.stalled && l.cfg.WarmAckOnTimeout {
-		w.waived = l.written
-	}
-	return max(w.end, w.waived)
-}
-
-// giveUpWarm ends, with an unknown outcome, what has waited too long for the warm tier: it is on disk,
-// and will be committed once the tier has caught up, if this log lives so long.
-func (l *Log) giveUpWarm() {
-	if !l.warm.stalled || l.cfg.WarmAckOnTimeout {
-		return
-	}
-	c := &l.tail.cohorts
-	for c.len() > 0 && c.at(0).state == landed {
-		*l.outcomes.push() = Outcome{Cohort: c.pop().id, Err: ErrUnknown}
-	}
-}
-
-// wantTrimWarm moves from behind what the tier shall not hold any more: closed segments beyond the
-// number that is kept, and those that memory has no room for; with a cold tier never what is not there.
-func (l *Log) wantTrimWarm() {
-	w := &l.warm
-	limit := min(w.end-1, l.committed)
-	if l.cfg.Cold {
-		limit = min(limit, l.cold.exported)
-	}
-	if from := min(max(l.warmWanted(), l.start), limit); from > w.from {
-		w.from, w.trim = from, true
-		w.forget()
-	}
-}
-
-// warmWanted returns the first offset that the tier is to hold: that of the oldest closed segment within
-// the number that is kept and within the memory that there is for it.
-func (l *Log) warmWanted() Offset {
-	bytes, closed := int64(0), 0
-	for i := len(l.extents) - 1; i >= 0; i-- {
-		x := &l.extents[i]
-		if x.End == EndNone {
-			bytes += l.tail.active.pos
-			continue
-		}
-		bytes += x.Bytes
-		if closed++; closed > l.cfg.WarmSegments || bytes > l.cfg.WarmBytes {
-			return x.End
-		}
-	}
-	return 0
 }
 
 func (l *Log) warmDeadline(d *deadline) {

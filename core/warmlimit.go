@@ -1,0 +1,62 @@
+package core
+
+// warmLimit returns how far Committed may go for the warm tier's sake.
+func (l *Log) warmLimit(now Now) Offset {
+	w := &l.warm
+	limit := max(w.end, w.waived)
+	if limit < l.written && w.behind == 0 {
+		w.behind = max(now.Mono, 1)
+	}
+	if w.behind > 0 && limit < l.written && now.Mono >= w.behind+l.cfg.WarmWait {
+		l.mark(MarkWarmStalled)
+		w.stalled = true
+	}
+	if w.stalled && l.cfg.WarmAckOnTimeout {
+		w.waived = l.written
+	}
+	return max(w.end, w.waived)
+}
+
+// giveUpWarm ends, with an unknown outcome, what has waited too long for the warm tier: it is on disk,
+// and will be committed once the tier has caught up, if this log lives so long.
+func (l *Log) giveUpWarm() {
+	if !l.warm.stalled || l.cfg.WarmAckOnTimeout {
+		return
+	}
+	c := &l.tail.cohorts
+	for c.len() > 0 && c.at(0).state == landed {
+		*l.outcomes.push() = Outcome{Cohort: c.pop().id, Err: ErrUnknown}
+	}
+}
+
+// wantTrimWarm moves from behind what the tier shall not hold any more: closed segments beyond the
+// number that is kept, and those that memory has no room for; with a cold tier never what is not there.
+func (l *Log) wantTrimWarm() {
+	w := &l.warm
+	limit := min(w.end-1, l.committed)
+	if l.cfg.Cold {
+		limit = min(limit, l.cold.exported)
+	}
+	if from := min(max(l.warmWanted(), l.start), limit); from > w.from {
+		w.from, w.trim = from, true
+		w.forget()
+	}
+}
+
+// warmWanted returns the first offset that the tier is to hold: that of the oldest closed segment within
+// the number that is kept and within the memory that there is for it.
+func (l *Log) warmWanted() Offset {
+	bytes, closed := int64(0), 0
+	for i := len(l.extents) - 1; i >= 0; i-- {
+		x := &l.extents[i]
+		if x.End == EndNone {
+			bytes += l.tail.active.pos
+			continue
+		}
+		bytes += x.Bytes
+		if closed++; closed > l.cfg.WarmSegments || bytes > l.cfg.WarmBytes {
+			return x.End
+		}
+	}
+	return 0
+}
