@@ -30,6 +30,8 @@
 //   - super.go, hot.go: superblock saves, zero-filling, removals
 //   - retention.go: how Start moves; producers.go: repeated batches
 //   - cold.go, pages.go, merge.go: the cold tier while the log runs, its catalogue, and an open that merges it
+//   - warm.go, warmlook.go, warmlimit.go, warmboot.go: the warm tier: what is mirrored, what is known to be
+//     there, what waits for it, and an open that claims it; warmeffect.go: its effects
 //   - view.go, cursor.go: reading
 //
 // # Invariants
@@ -49,6 +51,9 @@
 //     repeat at all.
 //   - With a cold tier: files go only below the contiguous end of finished entries of a won manifest; Start
 //     moves there first; every upload has a key, and every swap a sequence, that was never used before.
+//   - With a warm tier: nothing is mirrored that no Commit completed, nor before a marker of this life is
+//     confirmed and the stream was read after it; what is there counts only as far as it is without a gap and
+//     confirmed; where it begins, and Start, are announced in a confirmed entry before anything is trimmed.
 //   - Start, HotStart and lineage are in both superblock slots before anyone sees them, and before
 //     any file that they give up is removed.
 package core

@@ -36,6 +36,10 @@
 // disk of its own takes the log over and gives it back. What a host before has sent to the bucket may
 // still arrive, and its process may live on beside the new owner (rival.go).
 //
+// With a warm tier (warm.go, expand_warm.go) there is a Valkey server, too, which fails over, restarts,
+// forgets, evicts and answers late, and whose replicas stand still. What a lost disk's log is owed is then
+// what the server promised, or what it has left where it lost more than it may.
+//
 // Shrink makes a failing schedule small (shrink.go); FromBytes reads any bytes as one (bytes.go). A Tap
 // gets a run as data instead of text (tap.go), and Leave takes faults or checkers out (without.go).
 //
@@ -46,12 +50,13 @@
 //
 // Package model judges what clients see: K1-K9, K11, K14-K17, K23. The world judges the rest:
 //
-//	K1          no frontier is ahead of what a sync covered (settle.go)
+//	K1          no frontier is ahead of what a sync covered (settle.go), no ack of what fewer replicas had
+//	            than it waits for (warm.go)
 //	K8          one owner: by the manifest, and by what the host before may still do (rival.go)
 //	K9          a call that failed fails its effect, and the log acts on it (lanes.go, readers.go)
 //	K10         a second recovery has nothing to do and keeps the same (check.go)
 //	K11         no open ends below a frontier that is stated on the disk, whatever it did (check.go)
-//	K12         the cold tier holds what the log holds (cold.go)
+//	K12         the other tiers hold what the log holds, and what it says of them (cold.go, warm.go)
 //	K13         nothing is removed or deleted that no object holds (cold_proof.go)
 //	K17         the same calls give clients one history under other configurations (same.go)
 //	K18         the same schedule has the same hash over all events and answers (Result.Hash)
@@ -60,7 +65,8 @@
 //	            that no manifest lists (cold.go)
 //	K21         marks: rare branches are reached (marks.go)
 //	K22         an independent decoder finds what the device holds (decoder.go)
-//	K23         a call that no log can carry out is refused and changes nothing (misuse.go)
+//	K23         a call that no log can carry out is refused and changes nothing (misuse.go); nothing is
+//	            mirrored whose commit is not complete (warm.go)
 //	K24         a commit is one write and at most one sync (lanes.go)
 //	K25         without damage no open is refused (lives.go)
 //	sector      no write touches a sector with records that were claimed durable (lanes.go)

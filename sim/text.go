@@ -44,43 +44,16 @@ func (s *Schedule) AppendText(dst []byte) []byte {
 		dst = append(dst, ' ')
 		dst = append(dst, switchNames[bits.TrailingZeros64(set)]...)
 	}
-	dst = append(dst, "\nfaults"...)
-	for set := h.Faults; set != 0; set &= set - 1 {
-		dst = fmt.Appendf(dst, " %s", faultfs.Fault(bits.TrailingZeros64(uint64(set))))
-	}
-	dst = append(dst, "\nrates"...)
-	for op, rate := range h.Rates {
-		if rate != 0 {
-			dst = fmt.Appendf(dst, " %s=%d", faultfs.Op(op), rate)
-		}
-	}
+	dst = appendFaults[faultfs.Fault](dst, "faults", uint64(h.Faults))
+	dst = appendRates[faultfs.Op](dst, "rates", h.Rates[:])
 	if h.Cold() {
-		dst = append(dst, "\nbucket"...)
-		for f := fakebucket.NoFault + 1; f < fakebucket.FaultCount; f++ {
-			if h.Bucket.Has(f) {
-				dst = fmt.Appendf(dst, " %s", f)
-			}
-		}
-		dst = append(dst, "\nrefusals"...)
-		for op, rate := range h.Refusals {
-			if rate != 0 {
-				dst = fmt.Appendf(dst, " %s=%d", fakebucket.Op(op), rate)
-			}
-		}
+		dst = appendFaults[fakebucket.Fault](dst, "bucket", uint64(h.Bucket))
+		dst = appendRates[fakebucket.Op](dst, "refusals", h.Refusals[:])
 	}
 	if h.Warm() {
-		dst = fmt.Appendf(dst, "\nreplicas %d\npersist %d\nserver", h.Replicas, h.Persist)
-		for f := fakevalkey.NoFault + 1; f < fakevalkey.FaultCount; f++ {
-			if h.Server.Has(f) {
-				dst = fmt.Appendf(dst, " %s", f)
-			}
-		}
-		dst = append(dst, "\nstrikes"...)
-		for f, rate := range h.Strikes {
-			if rate != 0 {
-				dst = fmt.Appendf(dst, " %s=%d", fakevalkey.Fault(f), rate)
-			}
-		}
+		dst = fmt.Appendf(dst, "\nreplicas %d\npersist %d", h.Replicas, h.Persist)
+		dst = appendFaults[fakevalkey.Fault](dst, "server", uint64(h.Server))
+		dst = appendRates[fakevalkey.Fault](dst, "strikes", h.Strikes[:])
 	}
 	for i := range h.Config {
 		dst = fmt.Appendf(dst, "\nconfig.%d", i)
@@ -94,6 +67,32 @@ func (s *Schedule) AppendText(dst []byte) []byte {
 	dst = append(dst, "\nevents\n"...)
 	for i := range s.Events {
 		dst = s.Events[i].appendText(dst)
+	}
+	return dst
+}
+
+// word is a small number that has a name.
+type word interface {
+	~uint8
+	String() string
+}
+
+// appendFaults appends a line with the names of a set.
+func appendFaults[F word](dst []byte, key string, set uint64) []byte {
+	dst = append(append(dst, '\n'), key...)
+	for ; set != 0; set &= set - 1 {
+		dst = append(append(dst, ' '), F(bits.TrailingZeros64(set)).String()...)
+	}
+	return dst
+}
+
+// appendRates appends a line with those rates that are not 0.
+func appendRates[O word](dst []byte, key string, rates []uint16) []byte {
+	dst = append(append(dst, '\n'), key...)
+	for at, rate := range rates {
+		if rate != 0 {
+			dst = fmt.Appendf(dst, " %s=%d", O(at).String(), rate)
+		}
 	}
 	return dst
 }
