@@ -220,6 +220,16 @@ func (f *PlanFile) breakAt(o Offset) (segment.Break, int64) {
 	return segment.BreakNone, -1
 }
 
+// runFirst returns where the batches begin that lead to an offset without a break.
+func (f *PlanFile) runFirst(o Offset) Offset {
+	for i := range f.Info.Runs {
+		if r := &f.Info.Runs[i]; r.First <= o && o < r.End {
+			return r.First
+		}
+	}
+	return f.Entry.Base
+}
+
 // ownerOf returns the epoch that owns an offset and where its span ends. Epochs of a lineage rise and
 // their offsets do not fall.
 func ownerOf(lineage []segment.Lineage, o Offset) (Epoch, Offset) {

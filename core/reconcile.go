@@ -642,11 +642,14 @@ func (r *reconciler) rescue() {
 		if p.cold != nil && x.End <= p.Start {
 			continue // a log that was taken over where it started may be cut inside a batch
 		}
-		first := max(x.First, p.Evidence)
-		if p.warm != nil && first <= p.Start && x.Base < first {
-			first = x.Base // what was Start when this directory began came from elsewhere, and may lie inside a batch
+		file, first := p.fileIndex(x.Segment), max(x.First, p.Evidence)
+		if p.warm != nil && first <= p.Start { // the evidence of a rebuilt directory is a Start, which may lie inside a batch
+			first = x.First
+			if i == 0 { // and so may this one
+				first = p.Files[file].runFirst(first)
+			}
 		}
-		p.Rescues = append(p.Rescues, Rescue{File: p.fileIndex(x.Segment), Epoch: x.Epoch, First: first, End: x.End})
+		p.Rescues = append(p.Rescues, Rescue{File: file, Epoch: x.Epoch, First: first, End: x.End})
 	}
 }
 

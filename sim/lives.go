@@ -182,7 +182,7 @@ func (w *World) judgeOpenError(err error) {
 		w.fail("K11", "an open was refused for damage to records that whole objects hold: "+err.Error())
 		return
 	}
-	if _, ok := err.(*core.RefusedError); ok && w.h.Warm() && w.cold.exposed && !p.accept && !w.promised() && w.cold.kept < w.check.End() {
+	if _, ok := err.(*core.RefusedError); ok && w.h.Warm() && w.cold.exposed && !p.accept && !w.promised() {
 		p.accept = true // the disk is gone, and what only the disk held with it: the operator gives it up
 		return
 	}
