@@ -390,6 +390,9 @@ func (w *World) certain(spans []model.SegmentSpan) {
 		if w.h.Cold() && len(w.backs) > 0 {
 			s.Newest = w.retainWall // it may have become an object at any time since
 		}
+		if w.h.Warm() && w.res.Marks.Sim>>MarkRival&1 != 0 {
+			s.Newest = w.retainWall // the host before may have committed it later, by clocks of its own
+		}
 		s.Seen = s.Newest
 	}
 }
