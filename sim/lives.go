@@ -182,15 +182,11 @@ func (w *World) judgeOpenError(err error) {
 		w.fail("K11", "an open was refused for damage to records that whole objects hold: "+err.Error())
 		return
 	}
-	if _, ok := err.(*core.RefusedError); ok && w.h.Warm() && w.cold.exposed && !p.accept && !w.promised() {
-		p.accept = true // the disk is gone, and what only the disk held with it: the operator gives it up
+	_, refused := err.(*core.RefusedError)
+	if refused && w.lostInTwoPlaces() {
 		return
 	}
-	if _, ok := err.(*core.RefusedError); ok && w.h.Warm() && (w.damaged() || w.warm.server.Marks()&lossy != 0) && w.log.Marks().Has(core.MarkTierGap) {
-		w.refuse() // two holders of the same records have lost them
-		return
-	}
-	if _, ok := err.(*core.RefusedError); !w.damaged() || ok && w.oneSlotIsWhole() {
+	if !w.damaged() || refused && w.oneSlotIsWhole() {
 		w.fail("K25", "an open was refused although nothing was damaged: "+err.Error())
 		return
 	}
@@ -248,9 +244,8 @@ func (w *World) idle(before core.Lane) bool {
 // opened takes what a finished recovery claims, and looks at what it really holds.
 func (w *World) opened() {
 	p, l := &w.process, w.log
-	gaveUp := p.accept && l.Start() > w.check.Start() // with a hole, what lies before it goes, too
+	another := w.anotherLog()
 	p.opened, p.failed, p.rescue, p.accept = true, 0, false, false
-	forgot := w.cold.exposed && w.h.Warm() && !w.h.Cold() && !w.promised() // the server may have lost the markers, too
 	w.keptStill()
 	w.diedInOpen, w.cold.exposed = false, false
 	if w.stage > stageLiveness {
@@ -263,7 +258,7 @@ func (w *World) opened() {
 	}
 	w.excuse()
 	cfg := &w.h.Config[p.config]
-	if gaveUp || forgot && (w.cold.elsewhere || l.Start() < w.check.Start()) || l.Epoch() <= w.epoch && (forgot || !w.oneSlotIsWhole()) || l.Start() < w.check.Start() && w.wild() {
+	if another || l.Epoch() <= w.epoch && !w.oneSlotIsWhole() || l.Start() < w.check.Start() && w.wild() {
 		w.refuse() // a disk that lies takes the whole log with it, or both superblock slots back
 		return
 	}

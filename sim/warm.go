@@ -232,6 +232,36 @@ func (w *World) keptStill() {
 	}
 }
 
+// lostInTwoPlaces reports whether an open was refused for records that the disk and the server have both
+// lost, as they may. Where the disk is gone the operator gives up what it alone held, and opens again;
+// otherwise the run ends.
+func (w *World) lostInTwoPlaces() bool {
+	p := &w.process
+	switch {
+	case !w.h.Warm():
+		return false
+	case w.cold.exposed && !p.accept && !w.promised():
+		p.accept = true
+		return true
+	case w.log.Marks().Has(core.MarkTierGap) && (w.damaged() || w.warm.server.Marks()&lossy != 0):
+		w.refuse()
+		return true
+	}
+	return false
+}
+
+// anotherLog reports whether what has opened cannot be compared with what was: what lay before a hole was
+// given up, or the disk is another one and the server, which alone knew of the owner before, may have lost
+// its markers.
+func (w *World) anotherLog() bool {
+	before := w.check.Start()
+	if w.process.accept && w.log.Start() > before {
+		return true
+	}
+	forgot := w.cold.exposed && w.h.Warm() && !w.h.Cold() && !w.promised()
+	return forgot && (w.cold.elsewhere || w.log.Start() < before || w.log.Epoch() <= w.epoch)
+}
+
 // holds returns how far the server holds the log from an offset on.
 func (t *warmWorld) holds(w *World, at core.Offset) core.Offset {
 	t.spans = t.spans[:0]
