@@ -220,13 +220,15 @@ func (f *PlanFile) breakAt(o Offset) (segment.Break, int64) {
 	return segment.BreakNone, -1
 }
 
-// runFirst returns where the batches begin that lead to an offset without a break.
+// runFirst returns where the batches begin that lead to an offset without a break. The offset lies in
+// one of the file's runs: what reaches above evidence was scanned.
 func (f *PlanFile) runFirst(o Offset) Offset {
 	for i := range f.Info.Runs {
 		if r := &f.Info.Runs[i]; r.First <= o && o < r.End {
 			return r.First
 		}
 	}
+	check(false, "an extent above evidence lies in a run")
 	return f.Entry.Base
 }
 
