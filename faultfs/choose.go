@@ -63,7 +63,7 @@ type doubtNames struct {
 
 const (
 	fileNone = -1
-	fileDirs = -2 // and below: dirNodes[fileDirs-file]
+	fileDirs = -2 // and below: Disk.dirs[fileDirs-file]
 )
 
 // Len returns how many things are in doubt; there are 2^Len images, of which some may be equal.
@@ -71,9 +71,10 @@ func (x *Doubt) Len() int { return len(x.parts) }
 
 // Doubts lists what a power loss would leave open now. x is valid as long as the disk does not change.
 func (d *Disk) Doubts(x *Doubt) {
+	check(len(d.dirs) == len(x.names), "faultfs: only the doubts of one log directory are listed")
 	x.files, x.parts = x.files[:0], x.parts[:0]
-	for at := range d.dirs {
-		n, from := &x.names[at], &d.dirs[at]
+	for at, from := range d.dirs {
+		n := &x.names[at]
 		n.durable, n.pending = n.durable[:0], n.pending[:0]
 		for _, e := range from.durable {
 			n.durable = append(n.durable, x.name(d, e.name, e.node))
@@ -102,8 +103,8 @@ func (x *Doubt) name(d *Disk, name string, node *inode) doubtName {
 	switch {
 	case node == nil:
 	case node.isDir:
-		for i := range d.dirNodes {
-			if node == &d.dirNodes[i] {
+		for i, x := range d.dirs {
+			if node == &x.node {
 				n.file = fileDirs - i
 			}
 		}

@@ -199,8 +199,7 @@ func (d *Disk) stale(r *Rand, n *inode, before int64) {
 // loseNames decides which pending directory operations the device holds.
 func (d *Disk) loseNames(r *Rand, allowed FaultSet) {
 	pairs := r.Next()
-	for i := range d.dirs {
-		x := &d.dirs[i]
+	for i, x := range d.dirs {
 		switch {
 		case i == dirParent && !allowed.Has(D5Parent), !allowed.Has(D5DirOps):
 			for _, op := range x.pending {
@@ -216,11 +215,10 @@ func (d *Disk) loseNames(r *Rand, allowed FaultSet) {
 		x.pending = x.pending[:0]
 		x.live = append(x.live[:0], x.durable...)
 	}
-	if d.missing(dirLog) != nil {
-		d.dirs[dirLog].reset()
-	}
-	if d.missing(dirQuarantine) != nil {
-		d.dirs[dirQuarantine].reset()
+	for i := dirLog; i < len(d.dirs); i++ {
+		if d.missing(i) != nil {
+			d.dirs[i].reset()
+		}
 	}
 }
 
@@ -263,8 +261,8 @@ func (d *Disk) recount() {
 		n.links, n.segment = 0, false
 	}
 	d.used = 0
-	for _, at := range [...]int{dirLog, dirQuarantine} {
-		for _, e := range d.dirs[at].live {
+	for _, x := range d.dirs[dirLog:] {
+		for _, e := range x.live {
 			if e.node.isDir {
 				continue
 			}

@@ -52,8 +52,7 @@ func (d *Disk) WriteBack(r *Rand) {
 		n.scatter(r, staysDirty)
 		d.mark(D10WriteBack)
 	}
-	for i := range d.dirs {
-		x := &d.dirs[i]
+	for _, x := range d.dirs {
 		for j := 0; j < len(x.pending); j++ {
 			if x.pending[j].lost || r.Next()>>62 != 0 {
 				continue
@@ -95,6 +94,7 @@ func (d *Disk) FailWriteBack(r *Rand) bool {
 
 // Damage says where Rot struck.
 type Damage struct {
+	Log  string // the log directory, if it is one beside the first
 	Dir  string // disk.DirLog or disk.DirQuarantine
 	Name string
 	Pos  int64
@@ -104,7 +104,12 @@ type Damage struct {
 
 // Rot flips one random bit at rest, in a file whose name ends in suffix. False: there is none.
 func (d *Disk) Rot(r *Rand, suffix string) (Damage, bool) {
-	for _, at := range [...]int{dirLog, dirQuarantine} {
+	logs, first := (len(d.dirs)-1)/2, 0
+	if logs > 1 {
+		first = int(r.Below(uint64(logs)))
+	}
+	for i := range len(d.dirs) - dirLog {
+		at := dirLog + (2*first+i)%(2*logs)
 		live := d.dirs[at].live
 		start := int(r.Below(uint64(len(live))))
 		for i := range live {
@@ -115,7 +120,8 @@ func (d *Disk) Rot(r *Rand, suffix string) (Damage, bool) {
 			pos := int64(r.Below(uint64(e.node.sizeD)))
 			bit := uint8(r.Next() >> 61)
 			x := Damage{Name: e.name, Pos: pos, Bit: bit, Dir: disk.DirLog}
-			if at == dirQuarantine {
+			x.Log = d.dirs[(at-1)|1].name
+			if at&1 == 0 {
 				x.Dir = disk.DirQuarantine
 			}
 			x.Seen = d.rot(e.node, pos, bit, r.Next()>>63 != 0)

@@ -312,7 +312,7 @@ func TestRemovedFilesAreKept(t *testing.T) {
 	must(t, g.Close())
 	must(t, fs.Remove("b"))
 	churn(fs)
-	x := &d.dirs[dirLog]
+	x := d.dirs[dirLog]
 	x.pending = x.pending[:1]
 	lose(d)
 	if !bytes.Equal(image(d, "b").Kernel, fill(8, 1000)) {

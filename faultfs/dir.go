@@ -55,6 +55,9 @@ type dir struct {
 	live, durable []entry
 	pending       []nameOp
 	hints         [1 << hintBits]uint16 // where in live a name was when it was last looked for
+
+	node inode  // stands for the directory itself in its parent's entries
+	name string // of a log directory beside the first one
 }
 
 // hintBits is of a directory of hundreds of files: without hints, looking names up in it takes most of

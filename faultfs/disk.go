@@ -49,7 +49,8 @@ type Params struct {
 	LogDir   bool   // the log directory exists, durably
 }
 
-// Disk is one simulated disk with one log directory. It belongs to one goroutine.
+// Disk is one simulated disk with one log directory, and others beside it: see FS.Beside. It belongs
+// to one goroutine.
 type Disk struct {
 	Injector
 	marks    FaultSet
@@ -60,8 +61,8 @@ type Disk struct {
 	pairs    uint32 // renames so far; pairs their halves
 
 	fs       [Processes]FS
-	dirs     [3]dir
-	dirNodes [3]inode // stand for the directories themselves in their parents' entries
+	dirs     []*dir // the parent, the log directory, its quarantine; then such pairs again, of other logs
+	freeDirs []*dir
 	inodes   []*inode // in use
 	free     []*inode // cleared
 	sweepAt  int      // files from which on newInode collects
@@ -83,8 +84,8 @@ func New() *Disk {
 	for i := range d.fs {
 		d.fs[i].d = d
 	}
-	for i := range d.dirNodes {
-		d.dirNodes[i].isDir = true
+	for range dirQuarantine + 1 {
+		d.addDir("")
 	}
 	d.growHandles(16)
 	d.Reset(Params{})
@@ -102,7 +103,7 @@ func (d *Disk) Reset(p Params) {
 	d.violation = violation{}
 	d.Heal()
 	if p.LogDir {
-		d.dirs[dirParent].put(logEntry, &d.dirNodes[dirLog])
+		d.dirs[dirParent].put(logEntry, &d.dirs[dirLog].node)
 		d.dirs[dirParent].settle()
 	}
 }

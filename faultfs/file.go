@@ -28,7 +28,7 @@ func (d *Disk) handle(f *FS, n *inode, mode disk.Mode) *File {
 	}
 	h := d.handles[d.next]
 	d.next = (d.next + 1) % len(d.handles)
-	*h = File{fs: f, node: n, mode: mode, open: true, since: n.errs}
+	*h = File{fs: f.main, node: n, mode: mode, open: true, since: n.errs}
 	if n.errs > 0 && !n.errSeen {
 		h.since--
 	}

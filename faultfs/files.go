@@ -46,7 +46,7 @@ func (d *Disk) newInode() *inode {
 func (d *Disk) sweep() {
 	kept := d.inodes[:0]
 	for _, n := range d.inodes {
-		if n.links > 0 || n.opens > 0 || d.dirs[dirLog].holds(n) || d.dirs[dirQuarantine].holds(n) {
+		if n.links > 0 || n.opens > 0 || d.holds(n) {
 			kept = append(kept, n)
 			continue
 		}
@@ -57,4 +57,14 @@ func (d *Disk) sweep() {
 		d.free = append(d.free, n)
 	}
 	d.inodes = kept
+}
+
+// holds reports whether a power loss could bring a file back into any directory.
+func (d *Disk) holds(n *inode) bool {
+	for _, x := range d.dirs[dirLog:] {
+		if x.holds(n) {
+			return true
+		}
+	}
+	return false
 }

@@ -11,11 +11,14 @@ import (
 // there, nil if there is none.
 func (f *FS) split(name string) (x *dir, plain string, n *inode, err error) {
 	const prefix = disk.DirQuarantine + "/"
-	at := dirLog
-	if len(name) > len(prefix) && name[:len(prefix)] == prefix {
-		at, name = dirQuarantine, name[len(prefix):]
+	at, err := f.at()
+	if err != nil {
+		return nil, "", nil, err
 	}
-	x = &f.d.dirs[at]
+	if len(name) > len(prefix) && name[:len(prefix)] == prefix {
+		at, name = at+1, name[len(prefix):]
+	}
+	x = f.d.dirs[at]
 	if n = x.get(name); n != nil { // then the directory is there, and the name was found valid once
 		return x, name, n, nil
 	}
@@ -38,12 +41,12 @@ func (d *Disk) missing(at int) error {
 	switch {
 	case at == dirParent:
 		return nil
-	case d.dirs[dirParent].get(logEntry) == nil:
+	case !d.linked((at - 1) | 1):
 		return errNotExist
-	case at == dirLog:
+	case at&1 != 0:
 		return nil
 	}
-	switch n := d.dirs[dirLog].get(disk.DirQuarantine); {
+	switch n := d.dirs[at-1].get(disk.DirQuarantine); {
 	case n == nil:
 		return errNotExist
 	case !n.isDir:
@@ -96,7 +99,7 @@ func (f *FS) create(x *dir, name string) (*inode, error) {
 		return nil, f.d.failed(errFull)
 	}
 	n := f.d.newInode()
-	n.life = f.life
+	n.life = f.main.life
 	f.d.link(x, name, n, 0)
 	return n, nil
 }
@@ -163,10 +166,14 @@ func (f *FS) List(dst []disk.Entry) ([]disk.Entry, error) {
 	if err != nil {
 		return dst, err
 	}
-	if err := f.d.missing(dirLog); err != nil {
+	at, err := f.at()
+	if err == nil {
+		err = f.d.missing(at)
+	}
+	if err != nil {
 		return dst, err
 	}
-	live := f.d.dirs[dirLog].live
+	live := f.d.dirs[at].live
 	start := int(f.d.rand.Below(uint64(len(live))))
 	for i := range live {
 		e := live[(start+i)%len(live)]
@@ -181,23 +188,26 @@ func (f *FS) Mkdir(name string) error {
 	if err != nil {
 		return err
 	}
-	parent, at, plain := dirParent, dirLog, logEntry
+	parent, plain := dirParent, f.entry()
 	switch name {
 	case disk.DirLog:
 	case disk.DirQuarantine:
-		parent, at, plain = dirLog, dirQuarantine, disk.DirQuarantine
+		if parent, err = f.at(); err == nil {
+			err = f.d.missing(parent)
+		}
+		if err != nil {
+			return err
+		}
+		plain = disk.DirQuarantine
 	default:
 		return errDir
 	}
-	if err := f.d.missing(parent); err != nil {
-		return err
-	}
-	x := &f.d.dirs[parent]
+	x := f.d.dirs[parent]
 	switch n := x.get(plain); {
 	case n == nil && f.d.room(1) < 1:
 		return f.d.failed(errFull)
 	case n == nil:
-		x.put(plain, &f.d.dirNodes[at])
+		x.put(plain, f.d.newDir(f, parent))
 	case !n.isDir:
 		return errNotDir
 	}
@@ -210,14 +220,14 @@ func (f *FS) SyncDir(name string) error {
 	if err != nil {
 		return err
 	}
-	at, err := dirIndex(name)
+	at, err := f.dirIndex(name)
+	if err == nil {
+		err = f.d.missing(at)
+	}
 	if err != nil {
 		return err
 	}
-	if err := f.d.missing(at); err != nil {
-		return err
-	}
-	x := &f.d.dirs[at]
+	x := f.d.dirs[at]
 	if f.d.readOnly {
 		return f.d.failed(errReadOnly)
 	}
@@ -245,18 +255,24 @@ func (f *FS) SyncDir(name string) error {
 		}
 		return nil
 	}
-	x.settle()
+	if at == dirParent && f != f.main { // this one's name alone
+		x.settleName(f.name)
+	} else {
+		x.settle()
+	}
 	return f.d.answer(fault)
 }
 
-func dirIndex(name string) (int, error) {
-	switch name {
-	case disk.DirParent:
+func (f *FS) dirIndex(name string) (int, error) {
+	if name == disk.DirParent {
 		return dirParent, nil
+	}
+	at, err := f.at()
+	switch name {
 	case disk.DirLog:
-		return dirLog, nil
+		return at, err
 	case disk.DirQuarantine:
-		return dirQuarantine, nil
+		return at + 1, err
 	}
 	return 0, errDir
 }
@@ -296,7 +312,7 @@ func (f *FS) Lock(name string) (io.Closer, error) {
 	case n.isDir:
 		return nil, errIsDir
 	case n.locked != nil:
-		if n.locked != f {
+		if n.locked != f.main {
 			f.d.mark(D21Locked)
 		}
 		return nil, errLocked
@@ -305,6 +321,6 @@ func (f *FS) Lock(name string) (io.Closer, error) {
 		return nil, err
 	}
 	h := f.d.handle(f, n, disk.Write)
-	h.lock, n.locked = true, f
+	h.lock, n.locked = true, f.main
 	return h, nil
 }

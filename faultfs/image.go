@@ -43,7 +43,7 @@ type Image struct {
 // Images appends every file that processes see.
 func (d *Disk) Images(dst []Image) []Image {
 	for _, at := range [...]int{dirLog, dirQuarantine} {
-		x := &d.dirs[at]
+		x := d.dirs[at]
 		for _, e := range x.live {
 			if e.node.isDir {
 				continue

@@ -16,6 +16,7 @@ type span struct{ first, end int64 }
 type inode struct {
 	name    string // last name it was linked under
 	isDir   bool
+	dir     int    // of a directory: where in Disk.dirs it is
 	segment bool   // linked under a segment name at some time
 	life    uint32 // the life that made it
 

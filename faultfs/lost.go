@@ -12,9 +12,13 @@ func (d *Disk) Lose() {
 		h.close()
 	}
 	d.open, d.next = 0, 0
-	for i := range d.dirs {
-		d.dirs[i].reset()
+	for i, x := range d.dirs {
+		x.reset()
+		if i > dirQuarantine {
+			d.freeDirs = append(d.freeDirs, x)
+		}
 	}
+	d.dirs = d.dirs[:min(len(d.dirs), dirQuarantine+1)]
 	for i := range d.fs {
 		d.fs[i].begin()
 	}

@@ -3,6 +3,8 @@ package faultfs
 // FS is one process's view of a Disk. It implements disk.FS.
 type FS struct {
 	d      *Disk
+	main   *FS    // of the same process, whose is all that follows
+	name   string // of a log directory beside the first one: Beside
 	life   uint32
 	budget int64 // calls left; below 0: no limit
 	torn   bool  // the call that the budget ends in is torn
@@ -29,7 +31,7 @@ func (f *FS) Observe(o Observer) { f.observer = o }
 // begin starts a life.
 func (f *FS) begin() {
 	f.d.lives++
-	*f = FS{d: f.d, life: f.d.lives, budget: -1, observer: f.observer}
+	*f = FS{d: f.d, main: f, life: f.d.lives, budget: -1, observer: f.observer}
 }
 
 // SetCallBudget lets n more calls happen; every later one returns ErrDead and has no effect. With
@@ -44,6 +46,7 @@ func (f *FS) Dead() bool { return f.dead }
 
 // enter begins a call: it counts it and says which fault strikes it.
 func (f *FS) enter(op Op, name string) (Fault, error) {
+	f = f.main
 	if f.dead {
 		return NoFault, ErrDead
 	}
@@ -76,6 +79,7 @@ func (f *FS) die(op Op) (Fault, error) {
 
 // begun is enter for calls that change something, and takes the faults that forbid it.
 func (f *FS) begun(op Op, name string) (Fault, error) {
+	f = f.main
 	fault, err := f.enter(op, name)
 	if err == nil && f.d.readOnly {
 		err = f.d.failed(errReadOnly)

@@ -39,7 +39,7 @@ func (f *FileState) State(sector int64) SectorState {
 // for another file on the device is there twice.
 func (d *Disk) States(dst []FileState) []FileState {
 	for _, at := range [...]int{dirLog, dirQuarantine} {
-		x := &d.dirs[at]
+		x := d.dirs[at]
 		for _, e := range x.live {
 			i := search(x.durable, e.key, e.name)
 			dst = appendState(dst, at, e, true, i >= 0 && x.durable[i].node == e.node)

@@ -47,7 +47,7 @@ func (d *Disk) copied(x *Doubt, file int) *inode {
 	case file == fileNone:
 		return nil
 	case file < 0:
-		return &d.dirNodes[fileDirs-file]
+		return &d.dirs[fileDirs-file].node
 	}
 	return x.files[file].copy
 }
@@ -62,7 +62,7 @@ func (d *Disk) TakeKilled(from *Disk, x *Doubt) {
 		f.copy.take(f.node)
 	}
 	for at := range from.dirs {
-		to, src := &d.dirs[at], &from.dirs[at]
+		to, src := d.dirs[at], from.dirs[at]
 		for _, e := range src.live {
 			to.live = append(to.live, entry{e.key, e.name, d.copyOf(from, x, e.node)})
 		}
