@@ -1,0 +1,36 @@
+package broker
+
+import (
+	"log/slog"
+
+	"varve"
+	"varve/tiers"
+)
+
+// Options configure a node. The zero value of every field is its default.
+type Options struct {
+	// Log is what every partition's log is opened with, as far as its topic does not set it. Create,
+	// the tiers and Logger are the node's.
+	Log varve.Options
+	// Tiers returns the tiers of a partition; nil: the disk alone. What it returns must differ between
+	// incarnations of a topic, so that none ever finds what another left.
+	Tiers func(topic string, incarnation uint64, partition int32) (cold tiers.Bucket, prefix string, warm varve.WarmOptions)
+
+	Partitions    int32 // of a topic that is created without a number; default 1
+	AutoCreate    bool  // topics are created as soon as somebody asks for them
+	PartitionsMax int32 // of the node; default 4096
+
+	Logger *slog.Logger // default: nothing is logged
+}
+
+func (o *Options) defaults() {
+	if o.Partitions == 0 {
+		o.Partitions = 1
+	}
+	if o.PartitionsMax == 0 {
+		o.PartitionsMax = 4096
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}

@@ -1,0 +1,58 @@
+package broker
+
+import (
+	"fmt"
+	"maps"
+	"sync/atomic"
+
+	"varve"
+)
+
+// Topic is one incarnation of a topic. A topic that is deleted and created again is another Topic.
+type Topic struct {
+	Name        string
+	ID          [16]byte
+	Incarnation uint64
+
+	config     atomic.Pointer[map[string]string]
+	partitions atomic.Pointer[[]*Partition]
+}
+
+// Config returns what the topic sets of its configuration.
+func (t *Topic) Config() map[string]string { return maps.Clone(*t.config.Load()) }
+
+// Partitions returns how many partitions the topic has.
+func (t *Topic) Partitions() int32 { return int32(len(*t.partitions.Load())) }
+
+// Partition returns one partition, or ErrPartitions.
+func (t *Topic) Partition(i int32) (*Partition, error) {
+	all := *t.partitions.Load()
+	if i < 0 || int(i) >= len(all) {
+		return nil, fmt.Errorf("%w: topic %s has %d, there is no %d", ErrPartitions, t.Name, len(all), i)
+	}
+	return all[i], nil
+}
+
+// Partition is one partition of a topic.
+type Partition struct {
+	Number int32
+
+	state atomic.Pointer[served]
+}
+
+// served is a partition's log, or why there is none.
+type served struct {
+	log   *varve.Log
+	err   error
+	epoch int32
+}
+
+// Log returns the log, nil while the partition is offline. It may be closed at any moment, because the
+// topic is deleted, or opened again with another configuration: after varve.ErrClosed ask again.
+func (p *Partition) Log() *varve.Log { return p.state.Load().log }
+
+// Epoch returns the epoch of the log, which is the leader's epoch for Kafka. It never goes back.
+func (p *Partition) Epoch() int32 { return p.state.Load().epoch }
+
+// Err returns why the partition is offline, nil while it is served. It matches ErrOffline.
+func (p *Partition) Err() error { return p.state.Load().err }
