@@ -59,6 +59,7 @@ func TestRulesFail(t *testing.T) {
 		"machine path":    {"a/b.txt", "cd /work" + "/main", "path of one machine"},
 		"home":            {"b.txt", "x=/home/" + "ann/x", "path of one machine"},
 		"registry":        {"b.txt", "https://proxy.golang" + ".org", "registry host"},
+		"skip":            {"x_test.go", "package x\nfunc TestX(t *testing.T) { t.Skip" + "(1) }", "only tiertest.Lacks may"},
 		"way it was made": {"b.txt", "Written in this" + " session", "how it was made"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,17 +96,18 @@ var table = crc32.MakeTable(crc32.Castagnoli)
 var names = [...]string{"a", "b"}
 // F reads a map, which is allowed: its order does not show.
 func F(m map[int]int, i int) error { n := segment.N; n++; return fmt.Errorf("%s %d %d %w", names[i], m[n], crc32.Update(0, table, nil), ErrX) }`,
-		"core/segment/x.go":        "package segment\n// N is a number.\nconst N = 1 << 3",
-		"core/x_test.go":           "package core\nimport (\"testing\"; \"time\"; \"varve/sim\")\nvar n int\nfunc TestX(t *testing.T) { go func() { n++ }(); time.Sleep(sim.D) }",
-		"sim/x.go":                 "package sim\nimport \"varve/core\"\nvar changes = 1.5\nconst D = 1\nfunc f() { changes++; _ = core.ErrX }",
-		"sim/report/x.go":          "package report\nimport \"time\"\nfunc f(m map[int]int) { for range m { go f(nil) }; time.Sleep(1) }",
-		"faultfs/passthrough/x.go": "package passthrough\nimport \"sync\"\nvar M sync.Mutex",
-		"tiers/disk/x.go":          "package disk\nimport (\"io\"; \"sync\"; \"varve/core\")\ntype f struct { io.Closer; sync.Mutex }\nvar _ = core.ErrX",
-		"cmd/varve/main.go":        "package main\nimport (\"os\"; _ \"varve\"; _ \"example.com/flags\")\nfunc main() { os.Exit(0) }",
-		"x.go":                     "package varve\nimport (_ \"golang.org/x/sys/unix\"; _ \"varve/tiers/disk\")",
-		"bench/go.mod":             "module varve/bench",
-		"bench/main.go":            "package main\nimport _ \"varve/sim\"",
-		"README.md":                "A fetch session of Kafka; /worker/x; this path: testdata/home/x",
+		"core/segment/x.go":         "package segment\n// N is a number.\nconst N = 1 << 3",
+		"core/x_test.go":            "package core\nimport (\"testing\"; \"time\"; \"varve/sim\")\nvar n int\nfunc TestX(t *testing.T) { go func() { n++ }(); time.Sleep(sim.D) }",
+		"sim/x.go":                  "package sim\nimport \"varve/core\"\nvar changes = 1.5\nconst D = 1\nfunc f() { changes++; _ = core.ErrX }",
+		"sim/report/x.go":           "package report\nimport \"time\"\nfunc f(m map[int]int) { for range m { go f(nil) }; time.Sleep(1) }",
+		"faultfs/passthrough/x.go":  "package passthrough\nimport \"sync\"\nvar M sync.Mutex",
+		"tiers/disk/x.go":           "package disk\nimport (\"io\"; \"sync\"; \"varve/core\")\ntype f struct { io.Closer; sync.Mutex }\nvar _ = core.ErrX",
+		"cmd/varve/main.go":         "package main\nimport (\"os\"; _ \"varve\"; _ \"example.com/flags\")\nfunc main() { os.Exit(0) }",
+		"x.go":                      "package varve\nimport (_ \"golang.org/x/sys/unix\"; _ \"varve/tiers/disk\")",
+		"bench/go.mod":              "module varve/bench",
+		"bench/main.go":             "package main\nimport _ \"varve/sim\"",
+		"tiers/tiertest/machine.go": "package tiertest\nfunc Lacks(t interface{ Skip" + "(string) }) { t.Skip" + "(\"\") }",
+		"README.md":                 "A fetch session of Kafka; /worker/x; this path: testdata/home/x",
 	})
 	for _, f := range found {
 		t.Error(f)

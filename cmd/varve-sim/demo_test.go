@@ -15,6 +15,7 @@ import (
 
 	"varve"
 	"varve/tiers"
+	"varve/tiers/tiertest"
 )
 
 func TestDemo(t *testing.T) {
@@ -67,7 +68,7 @@ func demoOver(t *testing.T) (*demo, func() string) {
 func TestDemoReal(t *testing.T) {
 	tools, err := findDemoTools()
 	if err != nil {
-		t.Skip("needs valkey-server and versitygw: ", err)
+		tiertest.Lacks(t, "valkey-server and versitygw", err)
 	}
 	d, said := demoOver(t)
 	d.tools = tools

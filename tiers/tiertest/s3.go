@@ -37,7 +37,7 @@ func StartS3(t testing.TB) *S3 {
 	}
 	s := &S3{Bucket: "varve-test", AccessKey: "varve-access", SecretKey: "varve-secret", binary: findTool("versitygw")}
 	if s.binary == "" {
-		t.Skip("needs versitygw in PATH or ~/.cache/varve-ci/bin, where .ci/run puts it, or VARVE_S3_ENDPOINT")
+		Lacks(t, "versitygw in PATH or ~/.cache/varve-ci/bin, where .ci/run puts it, or VARVE_S3_ENDPOINT", exec.ErrNotFound)
 	}
 	s.dir = t.TempDir()
 	for _, dir := range []string{"data/" + s.Bucket, "side"} {

@@ -58,7 +58,7 @@ func valkeyProcess(t testing.TB, program string) *Process {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		t.Skipf("needs %s in PATH: %v", program, err)
+		Lacks(t, program+" in PATH", err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -27,7 +27,7 @@ func TestContract(t *testing.T) {
 func TestContractTmpfs(t *testing.T) {
 	base, err := os.MkdirTemp("/dev/shm", "varve")
 	if err != nil {
-		t.Skipf("needs a writable tmpfs at /dev/shm: %v", err)
+		tiertest.Lacks(t, "a writable tmpfs at /dev/shm", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
 	n := 0
