@@ -122,6 +122,7 @@ func (l *Log) publish() (moved chan struct{}) {
 	if !changed {
 		return nil
 	}
+	l.tell()
 	moved, l.moved = l.moved, nil
 	return moved
 }

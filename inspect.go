@@ -268,7 +268,7 @@ func (x *Inspection) Records(ctx context.Context, from Position) iter.Seq2[Recor
 
 // OffsetAt is Log.OffsetAt for what was found.
 func (x *Inspection) OffsetAt(ctx context.Context, t time.Time) (Position, error) {
-	return offsetAt(ctx, x, t)
+	return offsetAt(ctx, x, 0, t)
 }
 
 func (x *Inspection) look() (int64, *core.View, error) {

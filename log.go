@@ -46,18 +46,19 @@ type Log struct {
 	gathering atomic.Int32 // batches that joined since the last cut
 	expected  atomic.Int32 // batches that waited when the last commit ended: in it, and for the next
 
-	mu      sync.Mutex // guards the core and everything below
-	core    *core.Log
-	lanes   [core.LaneCount]lane
-	cohorts cohorts
-	handed  woken // by a caller that led, to the Tail goroutine with the lane
-	flying  int32 // batches of the commit in flight
-	phase   core.Phase
-	moved   chan struct{} // made by whoever waits; closed when watermarks, view or phase change
-	timer   *time.Timer
-	latest  core.Time // Mono time that the core has seen
-	armed   core.Time // Mono time for which the timer is set; 0: not set
-	stopped bool
+	mu       sync.Mutex // guards the core and everything below
+	core     *core.Log
+	lanes    [core.LaneCount]lane
+	cohorts  cohorts
+	handed   woken // by a caller that led, to the Tail goroutine with the lane
+	flying   int32 // batches of the commit in flight
+	phase    core.Phase
+	moved    chan struct{}     // made by whoever waits; closed when watermarks, view or phase change
+	watchers []chan<- struct{} // told then
+	timer    *time.Timer
+	latest   core.Time // Mono time that the core has seen
+	armed    core.Time // Mono time for which the timer is set; 0: not set
+	stopped  bool
 
 	coldFails int        // completions in a row after which the cold tier had not answered
 	warmFails warmReport // what was logged of the warm tier

@@ -324,16 +324,16 @@ func (l *Log) awaitMore(ctx context.Context, than int64) error {
 // OffsetAt returns the position of the first record whose time is not before t; that of the end if
 // there is none. Times need not rise with offsets.
 func (l *Log) OffsetAt(ctx context.Context, t time.Time) (Position, error) {
-	return offsetAt(ctx, l, t)
+	return offsetAt(ctx, l, 0, t)
 }
 
-func offsetAt(ctx context.Context, s source, t time.Time) (Position, error) {
+func offsetAt(ctx context.Context, s source, from int64, t time.Time) (Position, error) {
 	for {
 		committed, v, err := s.look()
 		if err != nil {
 			return Position{}, err
 		}
-		p, err := offsetIn(ctx, s, committed, v, nanos(t))
+		p, err := offsetIn(ctx, s, committed, v, from, nanos(t))
 		var trimmed *TrimmedError
 		if errors.As(err, &trimmed) && trimmed.Start > v.Start { // meanwhile: begin at the new start
 			continue
@@ -342,16 +342,16 @@ func offsetAt(ctx context.Context, s source, t time.Time) (Position, error) {
 	}
 }
 
-func offsetIn(ctx context.Context, s source, committed int64, v *core.View, want int64) (Position, error) {
+func offsetIn(ctx context.Context, s source, committed int64, v *core.View, from, want int64) (Position, error) {
 	r := newReader(s, Position{}, ReadOptions{})
 	defer r.Close() //nolint:errcheck // opened for reading only
 	for i := range v.Extents {
 		x := &v.Extents[i]
 		sealed := x.End != core.EndNone && x.MaxTime != 0
-		if x.First >= committed || sealed && x.MaxTime < want {
+		if x.First >= committed || x.End <= from || sealed && x.MaxTime < want {
 			continue
 		}
-		start := max(x.First, s.startAt(x, v.LogID, want, &r.handle), v.Start)
+		start := max(x.First, s.startAt(x, v.LogID, want, &r.handle), v.Start, from)
 		r.Seek(Position{Offset: start})
 		o, err := r.firstNotBefore(ctx, want, min(x.End, committed))
 		if err != nil {

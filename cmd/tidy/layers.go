@@ -45,6 +45,8 @@ var layers = []layer{
 	{dir: "", imports: []string{
 		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/disk/osfs", "tiers/dirbucket", "tiers/valkey", "tiers/warm",
 	}, modules: systemCalls},
+	{dir: "broker/kafka/batch"},
+	{dir: "broker/kafka", imports: []string{"", "broker", "broker/kafka/batch"}, modules: anyModule},
 	{dir: "broker/...", imports: []string{"", "core/...", "tiers", "broker/..."}, modules: anyModule},
 	{dir: "cmd/varve", imports: []string{"", "core/...", "tiers/...", "broker/..."}, modules: anyModule},
 
