@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -251,6 +252,17 @@ func TestCF1EverySettingWithEveryValue(t *testing.T) {
 		"VARVE_COLD_SSE_KMS_KEY":                "",
 		"VARVE_COLD_PART_BYTES":                 "",
 		"VARVE_COLD_MAX_UPLOAD_AGE":             "-1",
+
+		"VARVE_DIR":             "0 -1 0s 10 10GB 1e9 true", // any name is one of a directory
+		"VARVE_LISTEN":          "",
+		"VARVE_ADVERTISE":       "",
+		"VARVE_ADMIN":           "",
+		"VARVE_ALLOW_PLAINTEXT": "true 0",
+		"VARVE_PPROF":           "true 0",
+		"VARVE_DRAIN_TIMEOUT":   "",
+		"VARVE_AUTO_CREATE":     "true 0",
+		"VARVE_PARTITIONS":      "10",
+		"VARVE_PARTITIONS_MAX":  "10",
 	}
 	for i := range table {
 		k := &table[i]
@@ -266,7 +278,7 @@ func TestCF1EverySettingWithEveryValue(t *testing.T) {
 	}
 }
 
-// setting runs append with one setting, from the environment and as a flag.
+// setting runs append with one setting, from the environment and as a flag; what only a node has is explained.
 func setting(t *testing.T, dir string, k *key, value string, accepted bool) {
 	plain := strings.NewReplacer("-", "_", ".", "_")
 	key := plain.Replace(k.name)
@@ -275,7 +287,11 @@ func setting(t *testing.T, dir string, k *key, value string, accepted bool) {
 			t.Setenv(k.env, value)
 		}
 		before := content(t, dir)
-		r := varveRun(t, "", append([]string{"log", "append", "--dir", dir}, args...)...)
+		command := []string{"log", "append", "--dir", dir}
+		if _, ofNode := reflect.TypeFor[serveSettings]().FieldByName(reflect.TypeFor[nodeSettings]().FieldByIndex(k.field).Name); ofNode {
+			command = []string{"config", "explain"}
+		}
+		r := varveRun(t, "", append(command, args...)...)
 		t.Setenv(k.env, "")
 		if err := os.Unsetenv(k.env); err != nil {
 			t.Fatal(err)

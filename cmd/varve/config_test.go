@@ -88,6 +88,16 @@ cold:
   sse_kms_key: alias/varve
   part_bytes: 16MiB
   max_upload_age: 10m
+dir: /srv/varve
+listen: 0.0.0.0:9093
+advertise: varve.example:9093
+admin: "[::1]:9645"
+allow_plaintext: true
+pprof: true
+drain_timeout: 1m
+auto_create: false
+partitions: 8
+partitions_max: 100
 `
 
 // TestConfigFileSetsEveryKey: each key of the table can be set in a file, and is known to come from there.

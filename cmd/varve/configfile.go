@@ -103,7 +103,7 @@ func (f *configFile) source(name string) (string, bool) {
 }
 
 // section reads a mapping: the whole file, or a section of it.
-func (f *configFile) section(n *yaml.Node, name string, set *settings) error {
+func (f *configFile) section(n *yaml.Node, name string, set *nodeSettings) error {
 	what, prefix := "section "+name, name+"."
 	if name == "" {
 		what, prefix = "the file", ""
@@ -138,7 +138,7 @@ func (f *configFile) section(n *yaml.Node, name string, set *settings) error {
 	return nil
 }
 
-func (f *configFile) value(name string, at, value *yaml.Node, set *settings) error {
+func (f *configFile) value(name string, at, value *yaml.Node, set *nodeSettings) error {
 	k := keyNamed(name)
 	if k == nil || strings.Contains(at.Value, ".") {
 		return f.bad(at, name, "a key that there is"+nearest(name), "an unknown one")

@@ -16,7 +16,7 @@ type explainCommand struct {
 	JSON      bool     `name:"json" help:"Print JSON."`
 
 	configFlag
-	settings
+	nodeSettings
 }
 
 // Validate checks the rate, too.
@@ -24,7 +24,7 @@ func (c *explainCommand) Validate() error {
 	if c.WriteRate < 1 || c.WriteRate > 1<<40 {
 		return fmt.Errorf("--write-rate %d: want 1 byte to 1 TiB a second", c.WriteRate)
 	}
-	return c.settings.Validate()
+	return c.nodeSettings.Validate()
 }
 
 // Run prints what the configuration means.
@@ -36,7 +36,7 @@ func (c *explainCommand) Run(s *streams, from *origins) error {
 		if !set {
 			where = "default"
 		}
-		x.Settings = append(x.Settings, keyValue{k.name, k.text(&c.settings), where})
+		x.Settings = append(x.Settings, keyValue{k.name, k.text(&c.nodeSettings), where})
 	}
 	x.Warnings = append(x.Warnings, strayVariables()...)
 	if c.JSON {

@@ -118,14 +118,14 @@ func TestExplainedRequestsAreThoseOfARun(t *testing.T) {
 			written.ReadGets, written.Objects = bucket.gets.Load(), int64(len(x.Cold))
 			objects := int64(len(x.Cold))
 			args := fmt.Sprintf("--cold-url file:///x --segment-bytes %d --cold-part-bytes %d --segment-age=-1 --max-batch-bytes 1MiB", c.segment, c.part)
-			var s settings
+			var s nodeSettings
 			want := explainedJSON(t, strings.Fields(args)...)
 			for i := range table {
 				if err := table[i].set(&s, strings.Trim(want.setting(table[i].name).Value, `"[]`)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			cost := requestsOf(&s, c.segment, objects)
+			cost := requestsOf(&s.settings, c.segment, objects)
 			cost.ObjectBytes = 0
 			if last := x.Cold[objects-1]; last.Bytes < c.segment/2 { // it has but one append
 				whole, part := uploads(c.segment, c.part), uploads(last.Bytes, c.part)

@@ -126,7 +126,7 @@ func TestExplainRequests(t *testing.T) {
 		"--write-rate 200KiB --cold-max-upload-age 7m",
 	} {
 		x := explainedJSON(t, strings.Fields("--cold-url s3://bucket "+args)...)
-		s := settings{}
+		s := nodeSettings{}
 		for i := range table {
 			if err := table[i].set(&s, strings.Trim(x.setting(table[i].name).Value, `"[]`)); err != nil {
 				t.Fatal(err)

@@ -44,6 +44,12 @@ type commands struct {
 		Scrub   scrubCommand   `cmd:"" help:"Read every object of the cold tier and name what is wrong. Writes nothing without --repair."`
 		Rebuild rebuildCommand `cmd:"" name:"rebuild-manifest" help:"Make a manifest that is lost of the objects that are there; do it with --apply."`
 	} `cmd:"" help:"Look after the cold tier."`
+	Topic struct {
+		Create   topicCreateCommand   `cmd:"" help:"Create topics."`
+		List     topicListCommand     `cmd:"" help:"Print the topics of a node."`
+		Describe topicDescribeCommand `cmd:"" help:"Print partitions and configuration of topics."`
+		Delete   topicDeleteCommand   `cmd:"" help:"Delete topics with all that they hold."`
+	} `cmd:"" help:"Work with the topics of a running node."`
 	Config struct {
 		Explain explainCommand `cmd:"" help:"Print what a configuration promises, risks and needs."`
 	} `cmd:"" help:"Look at a configuration."`

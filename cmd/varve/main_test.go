@@ -155,7 +155,7 @@ func TestReadmeListsTheSettings(t *testing.T) {
 		if row == "" || k.defaultValue != "-1" && !strings.Contains(row, k.defaultValue) {
 			t.Errorf("README.md: no row for %s with default %s: %q", k.name, k.defaultValue, row)
 		}
-		name := reflect.TypeFor[settings]().FieldByIndex(k.field).Name
+		name := reflect.TypeFor[nodeSettings]().FieldByIndex(k.field).Name
 		_, ok := reflect.TypeFor[varve.Options]().FieldByName(name)
 		if other := strings.Contains(row, "`"+name+"`"); ok != other && name != "FsyncMode" && name != "Preallocate" {
 			t.Errorf("README.md: %s is an option: %v; in its row: %v", name, ok, other)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -45,7 +46,7 @@ func (o *origins) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any
 		return nil, nil
 	}
 	for i := range table {
-		if k := &table[i]; k.flag == flag.Name {
+		if k := &table[i]; slices.Contains(flag.Envs, k.env) { // log append has a --dir, too, which is no setting
 			if v, ok := o.file.values[k.name]; ok && !isSet(k.env) {
 				return v.text, nil
 			}
@@ -67,11 +68,11 @@ func (o *origins) load(ctx *kong.Context) {
 		}
 	}
 	for _, f := range ctx.Flags() {
-		if f.Name != "config" {
+		if !slices.Contains(f.Envs, "VARVE_CONFIG") {
 			continue
 		}
 		path, _ := ctx.FlagValue(f).(string)
-		if path == "" && o.flags["config"] {
+		if path == "" && o.flags[f.Name] {
 			o.err = errors.New("--config is empty: want a file of settings")
 		}
 		if path != "" {

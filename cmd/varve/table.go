@@ -17,12 +17,12 @@ type key struct {
 	env          string
 	flag         string
 	defaultValue string
-	field        []int // in settings
+	field        []int // in nodeSettings
 	kind         reflect.Type
 }
 
 // table is the table of settings, read from the struct.
-var table = keysOf(reflect.TypeFor[settings](), nil)
+var table = keysOf(reflect.TypeFor[nodeSettings](), nil)
 
 func keysOf(t reflect.Type, at []int) (all []key) {
 	for i := range t.NumField() {
@@ -51,7 +51,9 @@ func keysOf(t reflect.Type, at []int) (all []key) {
 var sections = []string{"warm", "cold"}
 
 // of returns the value that the key has in s.
-func (k *key) of(s *settings) reflect.Value { return reflect.ValueOf(s).Elem().FieldByIndex(k.field) }
+func (k *key) of(s *nodeSettings) reflect.Value {
+	return reflect.ValueOf(s).Elem().FieldByIndex(k.field)
+}
 
 // expected says which values the type of the key has.
 func (k *key) expected() string {
@@ -84,7 +86,7 @@ func (k *key) duration() bool {
 }
 
 // set gives the key a value in s, from text.
-func (k *key) set(s *settings, text string) error {
+func (k *key) set(s *nodeSettings, text string) error {
 	v := k.of(s)
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return u.UnmarshalText([]byte(text))
@@ -114,7 +116,7 @@ func (k *key) set(s *settings, text string) error {
 }
 
 // text returns the value that the key has in s, as a file has it.
-func (k *key) text(s *settings) string {
+func (k *key) text(s *nodeSettings) string {
 	switch v := k.of(s).Interface().(type) {
 	case fsyncMode:
 		return varve.FsyncMode(v).String()
@@ -147,8 +149,8 @@ func durationText(d time.Duration) string {
 }
 
 // defaults returns the settings of somebody who sets nothing.
-func defaults() *settings {
-	s := &settings{}
+func defaults() *nodeSettings {
+	s := &nodeSettings{}
 	for i := range table {
 		if err := table[i].set(s, table[i].defaultValue); err != nil {
 			panic(table[i].name + ": " + err.Error()) // the table itself is wrong
