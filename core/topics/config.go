@@ -29,12 +29,12 @@ type Type int8
 
 // Types.
 const (
-	Boolean Type = 1
-	String  Type = 2
-	Int     Type = 3
-	Long    Type = 5
-	Double  Type = 6
-	List    Type = 7
+	TypeBoolean Type = 1
+	TypeString  Type = 2
+	TypeInt     Type = 3
+	TypeLong    Type = 5
+	TypeDouble  Type = 6
+	TypeList    Type = 7
 )
 
 // Names of those keys that may change.
@@ -58,34 +58,34 @@ const (
 
 // keys is the table of configuration, sorted by name.
 var keys = []Key{
-	{Name: "cleanup.policy", Type: List, Fixed: "delete", Why: noCompact, Doc: "what happens to old records"},
-	{Name: "compression.type", Type: String, Fixed: "producer", Why: verbatim, Doc: "compression of what is stored"},
-	{Name: "delete.retention.ms", Type: Long, Fixed: "86400000", Why: noCompact, Doc: "of compaction"},
-	{Name: "file.delete.delay.ms", Type: Long, Fixed: "60000", Why: "files go as soon as nobody reads them", Doc: "how long a removed file stays"},
-	{Name: "flush.messages", Type: Long, Fixed: longMax, Why: onePolicy, Doc: "records between syncs"},
-	{Name: "flush.ms", Type: Long, Fixed: longMax, Why: onePolicy, Doc: "time between syncs"},
-	{Name: "follower.replication.throttled.replicas", Type: List, Why: "a node has no followers", Doc: "of replication"},
-	{Name: "index.interval.bytes", Type: Int, Fixed: "4096", Why: "it is the node's", Doc: "bytes for each entry of an index"},
-	{Name: "leader.replication.throttled.replicas", Type: List, Why: "a node has no followers", Doc: "of replication"},
-	{Name: LocalRetentionBytes, Type: Long, Least: 1, Most: math.MaxInt64, Unlimited: true, Inherit: true, Doc: "bytes of a partition that stay on local disk at least, of what the cold tier holds"},
-	{Name: LocalRetentionMs, Type: Long, Least: 1, Most: math.MaxInt64, Unlimited: true, Inherit: true, Doc: "age at which records leave the local disk, of what the cold tier holds"},
-	{Name: "max.compaction.lag.ms", Type: Long, Fixed: longMax, Why: noCompact, Doc: "of compaction"},
-	{Name: MaxMessageBytes, Type: Int, Least: 1, Most: 1 << 30, Doc: "bytes of one batch"},
-	{Name: "message.timestamp.after.max.ms", Type: Long, Fixed: longMax, Why: "every time is taken", Doc: "how far a record's time may be ahead"},
-	{Name: "message.timestamp.before.max.ms", Type: Long, Fixed: longMax, Why: "every time is taken", Doc: "how far a record's time may be behind"},
-	{Name: "message.timestamp.type", Type: String, Fixed: "CreateTime", Why: verbatim, Doc: "whose clock a record's time is from"},
-	{Name: "min.cleanable.dirty.ratio", Type: Double, Fixed: "0.5", Why: noCompact, Doc: "of compaction"},
-	{Name: "min.compaction.lag.ms", Type: Long, Fixed: "0", Why: noCompact, Doc: "of compaction"},
-	{Name: "min.insync.replicas", Type: Int, Fixed: "1", Why: "a partition is on one node; what an ack waits for is the node's policy", Doc: "replicas that an ack waits for"},
-	{Name: "preallocate", Type: Boolean, Fixed: "false", Why: "it is the node's", Doc: "whether files are filled ahead"},
-	{Name: RemoteStorageEnable, Type: Boolean, Doc: "whether sealed segments go to the cold tier"},
-	{Name: RetentionBytes, Type: Long, Least: 1, Most: math.MaxInt64, Unlimited: true, Doc: "bytes of a partition that stay at least"},
-	{Name: RetentionMs, Type: Long, Least: 1, Most: math.MaxInt64, Unlimited: true, Doc: "age at which records go"},
-	{Name: SegmentBytes, Type: Int, Least: 1024, Most: math.MaxInt32, Doc: "bytes at which a segment is sealed"},
-	{Name: "segment.index.bytes", Type: Int, Fixed: "10485760", Why: "an index is as large as its segment needs", Doc: "bytes of an index"},
-	{Name: "segment.jitter.ms", Type: Long, Fixed: "0", Why: "segments are sealed at their age", Doc: "spread of segment.ms"},
-	{Name: SegmentMs, Type: Long, Least: 1, Most: math.MaxInt64, Doc: "age at which a segment is sealed"},
-	{Name: "unclean.leader.election.enable", Type: Boolean, Fixed: "false", Why: "a partition is on one node", Doc: "whether records may be lost to go on"},
+	{Name: "cleanup.policy", Type: TypeList, Fixed: "delete", Why: noCompact, Doc: "what happens to old records"},
+	{Name: "compression.type", Type: TypeString, Fixed: "producer", Why: verbatim, Doc: "compression of what is stored"},
+	{Name: "delete.retention.ms", Type: TypeLong, Fixed: "86400000", Why: noCompact, Doc: "of compaction"},
+	{Name: "file.delete.delay.ms", Type: TypeLong, Fixed: "60000", Why: "files go as soon as nobody reads them", Doc: "how long a removed file stays"},
+	{Name: "flush.messages", Type: TypeLong, Fixed: longMax, Why: onePolicy, Doc: "records between syncs"},
+	{Name: "flush.ms", Type: TypeLong, Fixed: longMax, Why: onePolicy, Doc: "time between syncs"},
+	{Name: "follower.replication.throttled.replicas", Type: TypeList, Why: "a node has no followers", Doc: "of replication"},
+	{Name: "index.interval.bytes", Type: TypeInt, Fixed: "4096", Why: "it is the node's", Doc: "bytes for each entry of an index"},
+	{Name: "leader.replication.throttled.replicas", Type: TypeList, Why: "a node has no followers", Doc: "of replication"},
+	{Name: LocalRetentionBytes, Type: TypeLong, Least: 1, Most: math.MaxInt64, Unlimited: true, Inherit: true, Doc: "bytes of a partition that stay on local disk at least, of what the cold tier holds"},
+	{Name: LocalRetentionMs, Type: TypeLong, Least: 1, Most: math.MaxInt64, Unlimited: true, Inherit: true, Doc: "age at which records leave the local disk, of what the cold tier holds"},
+	{Name: "max.compaction.lag.ms", Type: TypeLong, Fixed: longMax, Why: noCompact, Doc: "of compaction"},
+	{Name: MaxMessageBytes, Type: TypeInt, Least: 1, Most: 1 << 30, Doc: "bytes of one batch"},
+	{Name: "message.timestamp.after.max.ms", Type: TypeLong, Fixed: longMax, Why: "every time is taken", Doc: "how far a record's time may be ahead"},
+	{Name: "message.timestamp.before.max.ms", Type: TypeLong, Fixed: longMax, Why: "every time is taken", Doc: "how far a record's time may be behind"},
+	{Name: "message.timestamp.type", Type: TypeString, Fixed: "CreateTime", Why: verbatim, Doc: "whose clock a record's time is from"},
+	{Name: "min.cleanable.dirty.ratio", Type: TypeDouble, Fixed: "0.5", Why: noCompact, Doc: "of compaction"},
+	{Name: "min.compaction.lag.ms", Type: TypeLong, Fixed: "0", Why: noCompact, Doc: "of compaction"},
+	{Name: "min.insync.replicas", Type: TypeInt, Fixed: "1", Why: "a partition is on one node; what an ack waits for is the node's policy", Doc: "replicas that an ack waits for"},
+	{Name: "preallocate", Type: TypeBoolean, Fixed: "false", Why: "it is the node's", Doc: "whether files are filled ahead"},
+	{Name: RemoteStorageEnable, Type: TypeBoolean, Doc: "whether sealed segments go to the cold tier"},
+	{Name: RetentionBytes, Type: TypeLong, Least: 1, Most: math.MaxInt64, Unlimited: true, Doc: "bytes of a partition that stay at least"},
+	{Name: RetentionMs, Type: TypeLong, Least: 1, Most: math.MaxInt64, Unlimited: true, Doc: "age at which records go"},
+	{Name: SegmentBytes, Type: TypeInt, Least: 1024, Most: math.MaxInt32, Doc: "bytes at which a segment is sealed"},
+	{Name: "segment.index.bytes", Type: TypeInt, Fixed: "10485760", Why: "an index is as large as its segment needs", Doc: "bytes of an index"},
+	{Name: "segment.jitter.ms", Type: TypeLong, Fixed: "0", Why: "segments are sealed at their age", Doc: "spread of segment.ms"},
+	{Name: SegmentMs, Type: TypeLong, Least: 1, Most: math.MaxInt64, Doc: "age at which a segment is sealed"},
+	{Name: "unclean.leader.election.enable", Type: TypeBoolean, Fixed: "false", Why: "a partition is on one node", Doc: "whether records may be lost to go on"},
 }
 
 // Keys appends the table of configuration to dst, sorted by name.

@@ -29,3 +29,25 @@ type CatalogueError struct {
 func (e *CatalogueError) Error() string {
 	return fmt.Sprintf("topics: catalogue, entry %d: %s; run: varve log read --dir DIR/catalogue", e.Offset, e.Why)
 }
+
+// UnknownDirError says that there is a directory of an incarnation that the catalogue has not given out:
+// it is another node's catalogue, or an older copy of this one's. Nothing was changed.
+type UnknownDirError struct {
+	Dir  Dir
+	Next uint64 // the first incarnation that it has not given out
+}
+
+func (e *UnknownDirError) Error() string {
+	return fmt.Sprintf("topics: directory %s is unknown to the catalogue, which has given out incarnations below %d: "+
+		"it is new, another node's, or an older copy; restore the catalogue that belongs to these directories, or move them away",
+		e.Dir, e.Next)
+}
+
+// String returns the directory's name below that of the node.
+func (d Dir) String() string {
+	name := fmt.Sprintf("topics/%s/%d", d.Topic, d.Incarnation)
+	if d.Partition < 0 {
+		return name
+	}
+	return fmt.Sprintf("%s/%d", name, d.Partition)
+}

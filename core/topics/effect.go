@@ -1,0 +1,79 @@
+package topics
+
+// Effect is something that the driver carries out. The machine owns it; it is valid from Next until
+// Complete, and the driver fills in its result fields in between.
+type Effect interface{ effect() }
+
+// Load opens the catalogue, which is a log, and gives its entries to Replay, in order, from its start to
+// its end. A catalogue that is open already is closed first: it may be poisoned. An absent one is made.
+type Load struct{ _ byte }
+
+// List finds the directories of partitions, with those that lie in their place and are something else.
+type List struct {
+	// Result.
+	Dirs   []Dir
+	Others []string
+}
+
+// Dir is a directory where a partition's log may be. Partition is -1 for an incarnation's own directory
+// with none in it.
+type Dir struct {
+	Topic       string
+	Incarnation uint64
+	Partition   int32
+}
+
+// Append appends an entry to the catalogue, as one record. Success promises that it is durable.
+type Append struct {
+	Entry []byte
+
+	// Result. Unknown: it failed and the entry may be in the catalogue or not; otherwise it is not, and
+	// never will be. Dead: the catalogue takes no more entries before it is opened again.
+	Offset  int64
+	Unknown bool
+	Dead    bool
+}
+
+// Trim gives up the entries of the catalogue below an offset.
+type Trim struct {
+	Before int64
+
+	// Result: as Append's.
+	Dead bool
+}
+
+// Open opens the log of a partition with a configuration. One that is open with another configuration,
+// or poisoned, is closed before; one that is open with this one stays as it is.
+//
+// With Create it must not exist in any tier, and is made: success promises that it is durable, with the
+// directories on the way to it. Without, it must exist: it is an error if neither its directory nor a
+// tier holds it. An error leaves the partition offline and whatever there is as it is.
+type Open struct {
+	Topic       string
+	Incarnation uint64
+	Partition   int32
+	Create      bool
+	Config      []Pair
+
+	work *work // nil: of an open of the node
+	in   *Open // list of those that are free
+}
+
+// Remove removes the partitions [From, To) of an incarnation: it closes their logs and removes what they
+// have in the tiers, and then their directories. With Whole it removes the incarnation's own directory as
+// well. Success promises that all of it is gone durably. What is gone already is no error.
+type Remove struct {
+	Topic       string
+	Incarnation uint64
+	From, To    int32
+	Whole       bool
+
+	in *Remove
+}
+
+func (*Load) effect()   {}
+func (*List) effect()   {}
+func (*Append) effect() {}
+func (*Trim) effect()   {}
+func (*Open) effect()   {}
+func (*Remove) effect() {}
