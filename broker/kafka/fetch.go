@@ -1,0 +1,351 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"varve"
+	"varve/broker"
+	"varve/broker/kafka/batch"
+)
+
+// fetched is an answer to Fetch as it grows. Batches lie in pieces of memory of their own and go out
+// from there.
+type fetched struct {
+	s       *Server
+	req     *kmsg.FetchRequest // the connection's, until the answer is sealed
+	version int16
+	code    code
+	parts   []fetchedPart // in the order of the request
+	pieces  [][]byte      // of batches, in order
+	chunks  []*chunk
+	bytes   int64
+	held    int64 // taken off the budget
+	full    bool  // no more bytes, whatever there is
+	told    bool  // a part has an error: the answer goes out at once
+
+	sealed net.Buffers // the whole answer
+}
+
+type fetchedPart struct {
+	p     *broker.Partition
+	log   *varve.Log
+	code  code
+	next  int64 // offset that is read next
+	bytes int64
+	limit int64
+	end   int64 // Committed
+	start int64
+
+	divergedEpoch int32 // -1: not diverged
+	divergedEnd   int64
+	pieces        []pieceRange
+}
+
+// pieceRange is which pieces belong to a part: a part grows in several rounds, between others.
+type pieceRange struct{ from, to int }
+
+// chunk is a piece of recycled memory.
+type chunk struct {
+	b    [chunkBytes]byte
+	used int
+}
+
+const chunkBytes = 128 << 10
+
+var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
+
+// fetch reads what a request asks for, and waits for it as long as the request wants to.
+func (c *conn) fetch(r *request) error {
+	if len(r.body) > bodyBytesMax {
+		return &malformedError{what: "Fetch: too long", size: len(r.frame.body)}
+	}
+	req := &c.asked
+	req.SetVersion(r.version)
+	if err := req.UnsafeReadFrom(r.body); err != nil {
+		*req = kmsg.FetchRequest{}
+		return &malformedError{what: "body of Fetch", size: len(r.frame.body)}
+	}
+	f := &fetched{s: c.s, req: req, version: r.version}
+	if req.SessionID != 0 { // no session was ever given out
+		f.code, f.told, req.Topics = fetchSessionIDNotFound, true, nil
+	}
+	c.await(f)
+	f.seal(r)
+	c.readers.sweep()
+	r.frame.release() // topics' names were in it
+	c.s.counts.sent.Add(f.bytes)
+	return c.answers.send(answer{fetched: f})
+}
+
+// fetchWaitMax bounds what a client may ask a connection to be silent for.
+const fetchWaitMax = 5 * time.Minute
+
+// await fills an answer until it is worth sending, or the time is over.
+func (c *conn) await(f *fetched) {
+	wait := min(time.Duration(f.req.MaxWaitMillis)*time.Millisecond, fetchWaitMax)
+	deadline := time.Now().Add(wait)
+	c.begin(f)
+	if c.fill(f); f.enough() || wait <= 0 {
+		return
+	}
+	for i := range f.parts {
+		f.parts[i].log.Watch(c.wake)
+	}
+	for {
+		c.fill(f)
+		left := time.Until(deadline)
+		if f.enough() || left <= 0 || c.s.ctx.Err() != nil {
+			break
+		}
+		c.sleep(left)
+	}
+	for i := range f.parts {
+		f.parts[i].log.Unwatch(c.wake)
+	}
+}
+
+// enough reports whether an answer need not wait for more.
+func (f *fetched) enough() bool {
+	return f.told || f.full || f.bytes >= int64(f.req.MinBytes)
+}
+
+// begin looks up what is asked for.
+func (c *conn) begin(f *fetched) {
+	for i := range f.req.Topics {
+		t := &f.req.Topics[i]
+		for j := range t.Partitions {
+			asked := &t.Partitions[j]
+			part := fetchedPart{next: asked.FetchOffset, limit: int64(asked.PartitionMaxBytes), end: -1, start: -1, divergedEpoch: -1}
+			part.p, part.log, part.code = c.s.partition(t.Topic, asked.Partition)
+			if part.code == none {
+				part.code = epochCode(part.p, asked.CurrentLeaderEpoch)
+			}
+			if part.code == none {
+				part.look(asked.LastFetchedEpoch)
+			}
+			f.told = f.told || part.code != none || part.divergedEpoch >= 0
+			f.parts = append(f.parts, part)
+		}
+	}
+}
+
+// look compares where a client stands with the log.
+func (p *fetchedPart) look(lastEpoch int32) {
+	p.start, p.end = p.log.Start(), p.log.Committed()
+	if p.next < p.start || p.next > p.end {
+		p.code = offsetOutOfRange
+		return
+	}
+	if lastEpoch < 0 {
+		return
+	}
+	if epoch, end := p.log.EpochEnd(uint64(lastEpoch)); epoch < uint64(lastEpoch) || end < p.next {
+		p.divergedEpoch, p.divergedEnd = int32(epoch), end
+	}
+}
+
+// fill reads what is committed by now, as far as there is room.
+func (c *conn) fill(f *fetched) {
+	for i := range f.parts {
+		p := &f.parts[i]
+		if p.code == none && p.divergedEpoch < 0 && !f.full {
+			c.fillPart(f, p)
+		}
+	}
+}
+
+func (c *conn) fillPart(f *fetched, p *fetchedPart) {
+	if p.p.Log() != p.log { // the topic is gone, or its log was opened again
+		p.code, f.told = notLeaderOrFollower, true
+		return
+	}
+	p.start, p.end = p.log.Start(), p.log.Committed()
+	if p.next >= p.end || p.limit <= p.bytes && f.bytes > 0 {
+		return
+	}
+	r := c.readers.of(p.p, p.log, p.next)
+	from := len(f.pieces)
+	for !f.full {
+		b, err := r.peek()
+		if err == nil && b != nil && b.Kind != varve.KindKafka {
+			err = errKind
+		}
+		if err != nil {
+			if p.bytes == 0 { // else the next request will meet it
+				p.code, f.told = readCode(err), true
+				if p.code == kafkaStorageError {
+					c.s.o.Logger.Warn("kafka: a fetch failed", "partition", p.p.Number, "offset", p.next, "error", err)
+				}
+			}
+			break
+		}
+		// The first batch of an answer goes out however long it is: else nobody would ever get past it.
+		if b == nil || f.bytes > 0 && (p.bytes+int64(len(b.Payload)) > p.limit || f.over(len(b.Payload))) {
+			f.full = f.full || b != nil && f.over(len(b.Payload))
+			break
+		}
+		if !f.take(b) {
+			f.full = true
+			break
+		}
+		r.have = false
+		p.bytes += int64(len(b.Payload))
+		p.next = b.Span.End
+	}
+	if to := len(f.pieces); to > from {
+		p.pieces = append(p.pieces, pieceRange{from, to})
+	}
+}
+
+// over reports whether so many more bytes are more than the answer may have.
+func (f *fetched) over(bytes int) bool {
+	limit := f.s.o.FetchBytesMax
+	if f.req.MaxBytes > 0 {
+		limit = min(limit, int64(f.req.MaxBytes))
+	}
+	return f.bytes+int64(bytes) > limit
+}
+
+// take copies a batch, with what the broker gives it. It reports false while there is no memory.
+func (f *fetched) take(b *varve.BatchView) bool {
+	rest := b.Payload
+	room := 0
+	if n := len(f.chunks); n > 0 {
+		room = chunkBytes - f.chunks[n-1].used
+	}
+	if room < batch.HeaderBytes {
+		room = 0
+	}
+	if chunks := (len(rest) - room + chunkBytes - 1) / chunkBytes; !f.reserve(chunks) {
+		return false
+	}
+	if room == 0 {
+		f.chunks = append(f.chunks, chunkPool.Get().(*chunk))
+	}
+	first := true
+	for {
+		k := f.chunks[len(f.chunks)-1]
+		n := copy(k.b[k.used:], rest)
+		piece := k.b[k.used : k.used+n : k.used+n]
+		k.used += n
+		f.bytes += int64(n)
+		f.pieces = append(f.pieces, piece)
+		if first {
+			batch.Patch(piece, b.Span.First, int32(b.Epoch))
+			first = false
+		}
+		if rest = rest[n:]; len(rest) == 0 {
+			return true
+		}
+		f.chunks = append(f.chunks, chunkPool.Get().(*chunk))
+	}
+}
+
+// reserve takes memory for so many chunks off the budget. Only the first batch waits for it.
+func (f *fetched) reserve(chunks int) bool {
+	bytes := min(int64(chunks)*chunkBytes, f.s.o.FetchBytes) // a batch that is longer goes out alone
+	if bytes <= 0 {
+		return true
+	}
+	if !f.s.fetched.tryTake(bytes) {
+		if f.bytes > 0 {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(f.s.ctx, f.s.o.FrameTimeout)
+		defer cancel()
+		if f.s.fetched.take(ctx, bytes) != nil {
+			return false
+		}
+	}
+	f.held += bytes
+	return true
+}
+
+// release gives the memory back.
+func (f *fetched) release() {
+	for _, k := range f.chunks {
+		k.used = 0
+		chunkPool.Put(k)
+	}
+	f.s.fetched.giveBack(f.held)
+	f.chunks, f.held = nil, 0
+}
+
+// seal writes what is not batches, and lays the pieces of the whole answer in order. Lengths are known
+// beforehand, so nothing is moved. The request's memory is the connection's again after that.
+func (f *fetched) seal(r *request) {
+	e := encoder{b: make([]byte, 4, 64*(1+len(f.parts))), flexible: r.flexible}
+	e.int32(r.correlation)
+	e.tags()
+	cuts := make([]int, 0, len(f.parts))
+	e.int32(0) // throttled for
+	if f.version >= 7 {
+		e.int16(f.code)
+		e.int32(0) // no session
+	}
+	e.array(len(f.req.Topics))
+	next := 0
+	for i := range f.req.Topics {
+		t := &f.req.Topics[i]
+		e.text(t.Topic)
+		e.array(len(t.Partitions))
+		for j := range t.Partitions {
+			p := &f.parts[next]
+			next++
+			f.encodePart(&e, p, t.Partitions[j].Partition)
+			cuts = append(cuts, len(e.b))
+			e.tagsOf(p)
+		}
+		e.tags()
+	}
+	e.tags()
+	binary.BigEndian.PutUint32(e.b, uint32(int64(len(e.b)-4)+f.bytes))
+	list := make(net.Buffers, 0, len(f.pieces)+len(cuts)+1)
+	from := 0
+	for i, cut := range cuts {
+		if len(f.parts[i].pieces) == 0 {
+			continue
+		}
+		list = append(list, e.b[from:cut])
+		from = cut
+		for _, r := range f.parts[i].pieces {
+			list = append(list, f.pieces[r.from:r.to]...)
+		}
+	}
+	f.sealed = append(list, e.b[from:])
+	f.req = nil
+}
+
+// encodePart writes a part up to where its batches are.
+func (f *fetched) encodePart(e *encoder, p *fetchedPart, number int32) {
+	e.int32(number)
+	e.int16(p.code)
+	e.int64(p.end)
+	e.int64(p.end) // last stable offset: there are no transactions
+	if f.version >= 5 {
+		e.int64(p.start)
+	}
+	e.array(-1) // aborted transactions
+	if f.version >= 11 {
+		e.int32(-1) // preferred replica
+	}
+	e.array(int(p.bytes))
+}
+
+// tagsOf writes the tagged fields of a part: where its log has diverged from what the client has.
+func (e *encoder) tagsOf(p *fetchedPart) {
+	if !e.flexible || p.divergedEpoch < 0 {
+		e.tags()
+		return
+	}
+	e.b = append(e.b, 1, 0, 13) // one tag, number 0, of 13 bytes
+	e.int32(p.divergedEpoch)
+	e.int64(p.divergedEnd)
+	e.tags()
+}
