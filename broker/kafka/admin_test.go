@@ -16,7 +16,7 @@ import (
 // Topics come and go through an admin client, and say why they cannot.
 func TestTopics(t *testing.T) {
 	n := startNode(t, t.TempDir(), kafka.Options{})
-	adm := kadm.NewClient(n.client(kgo.MetadataMinAge(10*time.Millisecond)))
+	adm := kadm.NewClient(n.client(kgo.MetadataMinAge(10 * time.Millisecond)))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	made, err := adm.CreateTopics(ctx, 3, 1, map[string]*string{"retention.ms": kadm.StringPtr("60000")}, "a", "b", "no/slash", "..")
