@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"varve/tiers/dirbucket"
 	"varve/tiers/tiertest"
 	"varve/tiers/valkey/client"
 )
@@ -167,6 +168,53 @@ func TestWarmTierIsDown(t *testing.T) {
 	eventually(t, "the open ends", func() bool { return l.Stats().Phase == "ready" })
 	appendValues(t, l, 100, 110)
 	readAll(t, l, 0, 110)
+	closeLog(t, l)
+}
+
+// TestWarmTierIsDownBesideABucket: what the bucket holds is served all the same, to a look and to a log.
+func TestWarmTierIsDownBesideABucket(t *testing.T) {
+	primary, _ := tiertest.StartPair(t)
+	dir := filepath.Join(t.TempDir(), "log")
+	o := warmOptions(t, primary)
+	b, err := dirbucket.Open(filepath.Join(t.TempDir(), "bucket"), dirbucket.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Cold = b
+	l := warmLog(t, dir, o)
+	appendValues(t, l, 0, 1000)
+	if err := l.Offload(t.Context(), 1000); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Trim(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	appendValues(t, l, 1000, 1100)
+	closeLog(t, l)
+	primary.Kill()
+	x, err := Inspect(t.Context(), dir, InspectOptions{Cold: b, Warm: o.Warm})
+	if err != nil || x.WarmDown == nil || x.ColdDown != nil || x.Start != 10 || x.End != 1100 || x.Kept() != 1090 || x.Exported < 1000 {
+		t.Fatalf("%+v, %v", x, err)
+	}
+	n := 0
+	for r, err := range x.Records(t.Context(), Position{Offset: 10}) {
+		if err != nil || r.Offset != int64(10+n) || !bytes.Equal(r.Value, value(r.Offset)) {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		n++
+	}
+	if m := x.TierMap("orders", "bucket"); n != 1090 || m.Tiers[0].Down != nil || m.Tiers[0].End != x.Exported {
+		t.Fatalf("%d, %+v", n, m)
+	}
+	l = warmLog(t, dir, o)
+	if s := l.Stats(); s.Phase != "recovering" || s.WarmError == nil || s.Committed != 1100 {
+		t.Fatalf("%+v", s)
+	}
+	readAll(t, l, 10, 1100)
+	primary.Start()
+	eventually(t, "the open ends", func() bool { return l.Stats().Phase == "ready" })
+	appendValues(t, l, 1100, 1110)
+	readAll(t, l, 10, 1110)
 	closeLog(t, l)
 }
 

@@ -19,7 +19,7 @@ type boot struct {
 	fenced   Epoch              // of the marker in the warm tier; the next one of this life has no less
 	looks    int                // at the tiers, because of a hole
 	absent   bool               // there is no directory, or an empty one: the cold tier says what the log is
-	degraded bool               // the cold tier does not answer: the plan is made without it, and served, not carried out
+	degraded bool               // a tier does not answer: the plan is made without the tiers, and served, not carried out
 	objects  []segment.FileInfo // of objects whose footers were read, newest first
 	scanned  int                // of them, in this try
 	loads    int                // manifests in a row that did not verify
@@ -428,6 +428,9 @@ func (l *Log) planned(now Now) {
 	}
 	if l.cfg.ReadOnly {
 		l.adoptPlan(p.End)
+		if b.degraded {
+			l.adoptColdStart()
+		}
 		l.raiseExported()
 		l.frontier = max(p.Evidence, min(l.cold.exported, p.End))
 		if p.warm != nil {

@@ -221,26 +221,35 @@ func (l *Log) takeLineage(lineage []segment.Lineage) {
 
 // merged goes on once manifest and warm tier have said whose the log is.
 func (l *Log) merged(now Now) {
-	b, c, s := &l.boot, &l.cold, &l.super.state
+	b, c := &l.boot, &l.cold
 	if !b.manifest {
 		l.scanFiles(now)
 		return
 	}
-	for i := range c.list.whole.Segments {
-		e := &c.list.whole.Segments[i]
-		if e.Base < s.Lineage[0].First {
-			continue
-		}
-		if epoch, limit := ownerOf(s.Lineage, e.Base); e.State == manifest.Finished && (epoch != e.Epoch || e.End > limit) {
-			l.mark(MarkManifestOdd)
-			l.refuseOpen(manifest.ManifestKey, "it lists records of an epoch that does not own them here: the log was written without its cold tier",
-				"give the log a new prefix in cold.url, and accept_loss for one open, so that it is exported again")
-			return
-		}
+	if !l.listFits() {
+		l.mark(MarkManifestOdd)
+		l.refuseOpen(manifest.ManifestKey, "it lists records of an epoch that does not own them here: the log was written without its cold tier",
+			"give the log a new prefix in cold.url, and accept_loss for one open, so that it is exported again")
+		return
 	}
 	b.plan.cold = &c.list.whole
 	b.objects, b.scanned = b.objects[:0], 0
 	l.scanObjects(now)
+}
+
+// listFits reports whether all that the manifest lists belongs to the epochs that own it.
+func (l *Log) listFits() bool {
+	lineage := l.super.state.Lineage
+	for i := range l.cold.list.whole.Segments {
+		e := &l.cold.list.whole.Segments[i]
+		if e.Base < lineage[0].First || e.State != manifest.Finished {
+			continue
+		}
+		if epoch, limit := ownerOf(lineage, e.Base); epoch != e.Epoch || e.End > limit {
+			return false
+		}
+	}
+	return true
 }
 
 // scanObjects asks for the footers of the newest objects that are not on disk, one after the other:
@@ -333,7 +342,9 @@ func (l *Log) tierDown(now Now, err error, retryAt Time) {
 	}
 	b.degraded = true
 	b.retryAt = 0
-	c.list.reset()
+	if !b.manifest || !l.listFits() { // else it is the warm tier that does not answer: what the bucket holds is served
+		c.list.reset()
+	}
 	l.scanFiles(now)
 }
 
@@ -349,12 +360,21 @@ func (l *Log) degrade(now Now) {
 			end = min(end, max(l.super.state.Committed, l.super.state.Start))
 		}
 		l.adoptPlan(end)
+		l.adoptColdStart()
 	}
 	b.step, b.at = bootProbe, 0
 	if l.cfg.Cold {
 		b.step = bootManifest
 	}
 	b.retryAt = max(l.cold.retryAt[Catalogue], l.warm.retryAt, now.Mono+1)
+}
+
+// adoptColdStart takes Start from the manifest in a plan that was made without it: objects below may be gone.
+func (l *Log) adoptColdStart() {
+	if to := min(l.cold.list.whole.Start, l.end); to > l.start {
+		l.start = to
+		l.hotStart = max(l.hotStart, to)
+	}
 }
 
 // claimManifest builds the manifest that claims the log for this life: its epoch, and where that
