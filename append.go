@@ -21,6 +21,7 @@ type cohort struct {
 	one      [1]chan struct{} // where seats starts out: mostly one is enough
 	seated   int              // waiters
 	buffers  *buffer          // recycled with the outcome
+	bytes    int64            // of payload, given back to the budget with the outcome
 	next     *cohort          // in the list of those to wake
 }
 
@@ -55,6 +56,8 @@ type cohorts struct {
 	list []*cohort
 	head int
 	kept woken // resolved, not woken yet
+
+	budget *Budget // nil: none
 }
 
 func (q *cohorts) len() int { return len(q.list) - q.head }
@@ -139,6 +142,7 @@ func (q *cohorts) resolve(l *core.Log) woken {
 		q.list[q.head] = nil
 		q.head++
 		c.resolved, c.err = true, o.Err
+		q.budget.give(c.bytes)
 		w.add(c)
 	}
 	if q.head == len(q.list) {
@@ -247,16 +251,25 @@ func (l *Log) outcome(span Span, c *cohort) (Span, <-chan struct{}, error) {
 
 // admit hands a batch to the core and joins its cohort. The mutex is held; now was read before.
 func (l *Log) admit(now core.Now, b *core.Batch, buf *buffer) (*cohort, core.Ticket, error) {
+	bytes := int64(len(b.Payload))
+	if !l.cohorts.budget.take(bytes) {
+		return nil, core.Ticket{}, ErrOverloaded
+	}
 	t, err := l.core.Append(l.notBack(now), b)
 	if errors.Is(err, ErrTooLarge) {
 		err = fmt.Errorf("%w: it has %d payload bytes", err, len(b.Payload))
 	}
 	if err != nil {
+		l.cohorts.budget.give(bytes)
 		return nil, t, err
 	}
 	c := l.cohorts.join(t.Cohort)
+	if c == nil || t.Duplicate {
+		l.cohorts.budget.give(bytes)
+	}
 	switch {
 	case c != nil && !t.Duplicate:
+		c.bytes += bytes
 		l.gathering.Add(1)
 		if buf != nil {
 			buf.next, c.buffers = c.buffers, buf

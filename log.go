@@ -119,6 +119,7 @@ func openConfig(ctx context.Context, fs disk.FS, name string, cfg core.Config, o
 		store: disk.NewStore(fs),
 		idle:  make(chan struct{}), released: make(chan struct{}),
 	}
+	l.cohorts.budget = o.Budget
 	if l.logger == nil {
 		l.logger = slog.New(slog.DiscardHandler)
 	}

@@ -36,6 +36,7 @@ type Options struct {
 	IndexSpacingBytes int64         // one index entry for so many bytes; default 4096
 	MaxBatchBytes     int64         // payload of one batch; default 16 MiB, at most 1 GiB
 	PendingBytes      int64         // accepted and not yet written; default 64 MiB
+	Budget            *Budget       // of PendingBytes over several logs; nil: each has its own
 	MinFreeBytes      int64         // appends answer ErrNoSpace below it; default 256 MiB, negative: 0
 	NoPreallocate     bool          // do not zero-fill ahead of the tail (slower syncs, smaller files)
 
@@ -66,6 +67,7 @@ type Options struct {
 	Warm WarmOptions
 
 	Create     bool // begin a new log where neither directory nor a tier holds one
+	Existing   bool // never begin one: refuse an absent or empty directory, without tiers as well
 	AcceptLoss bool // open although records are in no tier: Start moves behind them
 
 	Logger *slog.Logger // default: nothing is logged
@@ -138,7 +140,7 @@ func (o *Options) config() core.Config {
 	set(&c.RetentionCheckInterval, int64(o.RetentionCheckInterval))
 	set(&c.ProducersMax, o.ProducersMax)
 	c.VerifyAllOnOpen, c.RepairChecksumTail, c.AllowDamaged = o.VerifyAllOnOpen, o.RepairChecksumTail, o.AllowDamaged
-	c.Cold, c.Create, c.AcceptLoss = o.Cold != nil, o.Create, o.AcceptLoss
+	c.Cold, c.Create, c.Existing, c.AcceptLoss = o.Cold != nil, o.Create && !o.Existing, o.Existing, o.AcceptLoss
 	set(&c.ColdMaxUploadAge, int64(o.ColdMaxUploadAge))
 	o.Warm.config(&c)
 	if o.MaxBatchBytes != 0 && o.PendingBytes == 0 {

@@ -72,17 +72,26 @@ func shortened(name string) string {
 
 // open returns the store of the warm tier; it opens no connection.
 func (o *WarmOptions) open(files *disk.Store, c *core.Config) (*warm.Store, *links, error) {
-	l := &links{dialer: o.Dialer, end: make(chan struct{}), open: make(map[*link]struct{})}
-	b := valkey.Bounds{
-		EntryBytes: max(warmEntryLeast, c.WarmEntryBytes+c.MaxBatchBytes) + warmHeaderMost,
-		PageBytes:  warmPageBytes, Timeout: int64(warmTimeout),
-	}
-	stream, err := valkey.New(o.Name, l, b)
+	stream, l, err := o.stream(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	side, err := valkey.New(o.Name, l, b)
+	side, err := valkey.New(o.Name, l, o.bounds(c))
 	return warm.NewStore(stream, side, files), l, err
+}
+
+// stream returns the store of the stream alone.
+func (o *WarmOptions) stream(c *core.Config) (*valkey.Store, *links, error) {
+	l := &links{dialer: o.Dialer, end: make(chan struct{}), open: make(map[*link]struct{})}
+	stream, err := valkey.New(o.Name, l, o.bounds(c))
+	return stream, l, err
+}
+
+func (o *WarmOptions) bounds(c *core.Config) valkey.Bounds {
+	return valkey.Bounds{
+		EntryBytes: max(warmEntryLeast, c.WarmEntryBytes+c.MaxBatchBytes) + warmHeaderMost,
+		PageBytes:  warmPageBytes, Timeout: int64(warmTimeout),
+	}
 }
 
 // links are the connections of a warm tier, which end all at once when the log is closed: a WAIT, or a

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
+	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"varve"
 	"varve/core/topics"
@@ -18,21 +18,40 @@ import (
 
 // Broker is an open node. Its methods may be called from any goroutine.
 type Broker struct {
-	dir     string
+	tree    tree
 	options Options
 	tiered  bool // there is a cold tier
-
-	mu      sync.Mutex // one change at a time
-	state   topics.State
-	log     *varve.Log
-	spare   int64 // producer ids below NextProducer that are not given out
-	closed  bool
-	encoded []byte
+	budget  *varve.Budget
+	logger  *slog.Logger
+	lock    io.Closer
 
 	known  atomic.Pointer[known]
 	opened atomic.Int32
 	of     atomic.Int32
 	ready  atomic.Bool
+
+	mu      sync.Mutex // guards the machine and what follows
+	machine topics.Machine
+	version uint64 // of what was published
+	phase   topics.Phase
+	moved   chan struct{} // closed when the phase changes
+	answers map[topics.Ticket]chan topics.Outcome
+	topics  map[uint64]*Topic    // that exist, by incarnation
+	parts   map[place]*Partition // of these, and of those that are made or removed
+	effects sync.WaitGroup
+
+	log *varve.Log // the catalogue; only effects on it use it
+
+	shut    sync.Once
+	stopped chan struct{} // closed by shut: nothing is tried again
+	ended   chan struct{} // closed when all is closed
+	endErr  error         // of that
+}
+
+// place is where a partition is.
+type place struct {
+	incarnation uint64
+	partition   int32
 }
 
 // known is what lookups see.
@@ -42,72 +61,181 @@ type known struct {
 	ids    map[[16]byte]*Topic
 }
 
-// Open opens the node in a directory, which is made if it is missing.
+// Open opens the node in a directory, which is made if it is missing. It returns when all partitions were
+// opened; one that cannot be is offline, and the others are served. Errors: those of varve.Open about the
+// catalogue, *topics.CatalogueError, *topics.UnknownDirError, ErrBudget, varve.ErrInUse, the context's.
 func Open(ctx context.Context, dir string, o Options) (*Broker, error) {
+	if dir == "" { // and not the one that the process is in
+		return nil, errors.New("broker: open: the name of the directory is empty")
+	}
+	return openTree(ctx, &dirTree{dir: dir}, o)
+}
+
+func openTree(ctx context.Context, t tree, o Options) (*Broker, error) {
 	o.defaults()
 	if err := o.Log.Validate(); err != nil {
 		return nil, err
 	}
-	b := &Broker{dir: dir, options: o}
-	b.state.Reset()
+	max, err := o.partitionsMax()
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{
+		tree: t, options: o, logger: o.Logger, budget: o.budget(),
+		answers: make(map[topics.Ticket]chan topics.Outcome), topics: make(map[uint64]*Topic), parts: make(map[place]*Partition),
+		stopped: make(chan struct{}), ended: make(chan struct{}),
+	}
+	if o.Tiers != nil {
+		cold, _, _ := o.Tiers("tiers", 0, 0)
+		b.tiered = cold != nil
+	}
 	b.publish(nil)
-	var err error
-	if b.log, err = varve.Open(ctx, filepath.Join(dir, "catalogue"), varve.Options{Logger: o.Logger}); err != nil {
-		return nil, err
+	if b.lock, err = t.lock(); err != nil {
+		return nil, inUse(t.name(), err)
 	}
-	if err := b.recover(ctx); err != nil {
-		_ = b.Close(ctx)
-		return nil, err
+	cfg := topics.DefaultConfig()
+	cfg.PartitionsMax, cfg.Tiered = max, b.tiered
+	b.mu.Lock()
+	b.machine.Begin(cfg)
+	b.settle()
+	if err := b.await(ctx); err != nil {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), openGrace)
+		defer cancel()
+		_ = b.Close(grace)
+		return nil, fmt.Errorf("%s: %w", t.name(), err)
 	}
-	b.ready.Store(true)
+	go b.retry()
 	return b, nil
 }
 
-// recover reads the catalogue and opens what it names.
-func (b *Broker) recover(ctx context.Context) error {
-	var r topics.Reader
-	var e topics.Entry
-	for rec, err := range b.log.Records(ctx, varve.Position{Offset: b.log.Start()}) {
-		if err != nil {
+const (
+	openGrace  = 2 * time.Second  // how long a failed Open waits for the disk
+	retryPause = 10 * time.Second // between attempts at what failed
+)
+
+// await waits until the machine has opened the node.
+func (b *Broker) await(ctx context.Context) error {
+	for {
+		b.mu.Lock()
+		phase, err := b.phase, b.machine.Err()
+		if b.moved == nil {
+			b.moved = make(chan struct{})
+		}
+		moved := b.moved
+		b.mu.Unlock()
+		switch phase {
+		case topics.Ready:
+			return nil
+		case topics.Failed:
 			return err
 		}
-		if err := r.Read(rec.Value, &e); err != nil {
-			return &topics.CatalogueError{Offset: rec.Offset, Why: err.Error()}
-		}
-		if err := b.state.Apply(&e); err != nil {
-			return &topics.CatalogueError{Offset: rec.Offset, Why: err.Error()}
-		}
-	}
-	var all []*Topic
-	for i := range b.state.Incarnations {
-		if t := &b.state.Incarnations[i]; t.Status == topics.Live {
-			b.of.Add(t.Partitions)
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-	for _, t := range slices.Clone(b.state.Incarnations) {
-		if t.Status != topics.Live {
-			if err := b.remove(t); err != nil {
-				return err
-			}
-			continue
-		}
-		x := &Topic{Name: t.Name, ID: t.ID, Incarnation: t.Incarnation}
-		b.configured(x, t.Config)
-		list := b.open(ctx, t.Name, t.Incarnation, 0, t.Partitions, t.Config, false)
-		x.partitions.Store(&list)
-		all = append(all, x)
-	}
-	b.publish(all)
-	return nil
 }
 
-func (b *Broker) configured(t *Topic, config []topics.Pair) {
-	v := values(config)
+// settle ends every critical section: it publishes what the machine says, starts its effects, hands out
+// its outcomes, and gives the mutex back.
+func (b *Broker) settle() {
+	b.publishState()
+	for e := b.machine.Next(); e != nil; e = b.machine.Next() {
+		b.effects.Add(1)
+		go b.carry(e)
+	}
+	for o, ok := b.machine.NextOutcome(); ok; o, ok = b.machine.NextOutcome() {
+		b.answers[o.Ticket] <- o // it has room for the one
+		delete(b.answers, o.Ticket)
+	}
+	opened, of := b.machine.Opened()
+	b.opened.Store(int32(opened))
+	b.of.Store(int32(of))
+	var moved chan struct{}
+	if p := b.machine.Phase(); p != b.phase {
+		b.report(p)
+		b.phase = p
+		b.ready.Store(p == topics.Ready)
+		moved, b.moved = b.moved, nil
+	}
+	b.mu.Unlock()
+	if moved != nil {
+		close(moved)
+	}
+}
+
+// report logs a phase that an operator should know of. The mutex is held.
+func (b *Broker) report(p topics.Phase) {
+	switch p {
+	case topics.Opening:
+		if others := b.machine.Others(); len(others) > 0 {
+			b.logger.Warn("broker: what the catalogue does not know is left alone", "dir", b.tree.name(), "found", others)
+		}
+	case topics.Draining:
+		b.logger.Error("broker: the catalogue is opened again", "dir", b.tree.name(), "cause", b.machine.Err())
+	case topics.Down:
+		b.logger.Error("broker: the catalogue cannot be opened; topics are served and cannot be changed", "dir", b.tree.name(), "cause", b.machine.Err())
+	case topics.Ready:
+		opened, _ := b.machine.Opened()
+		b.logger.Info("broker: node is open", "dir", b.tree.name(), "topics", len(b.topics), "partitions", opened)
+	}
+}
+
+// publishState makes what exists visible if it changed. The mutex is held.
+func (b *Broker) publishState() {
+	v := b.machine.Version()
+	if v == b.version {
+		return
+	}
+	b.version = v
+	var all []*Topic
+	live := make(map[uint64]*Topic)
+	s := b.machine.State()
+	for i := range s.Incarnations {
+		if x := &s.Incarnations[i]; x.Status == topics.Live {
+			t := b.topicOf(x)
+			live[x.Incarnation] = t
+			all = append(all, t)
+		}
+	}
+	b.topics = live
+	b.publish(all)
+}
+
+// topicOf returns the Topic of an incarnation that exists, brought up to date. The mutex is held.
+func (b *Broker) topicOf(x *topics.Topic) *Topic {
+	t := b.topics[x.Incarnation]
+	if t == nil {
+		t = &Topic{Name: x.Name, ID: x.ID, Incarnation: x.Incarnation}
+		t.partitions.Store(new([]*Partition))
+	}
+	v := values(x.Config)
 	t.config.Store(&v)
+	if n := t.Partitions(); n < x.Partitions {
+		list := slices.Clone(*t.partitions.Load())
+		for ; n < x.Partitions; n++ {
+			list = append(list, b.part(topics.Dir{Topic: x.Name, Incarnation: x.Incarnation, Partition: n}))
+		}
+		t.partitions.Store(&list)
+	}
+	return t
+}
+
+// part returns a partition, which is offline until it is opened. The mutex is held.
+func (b *Broker) part(d topics.Dir) *Partition {
+	at := place{d.Incarnation, d.Partition}
+	p := b.parts[at]
+	if p == nil {
+		p = &Partition{Number: d.Partition}
+		p.state.Store(&served{err: offline(d, errNotYet)})
+		b.parts[at] = p
+	}
+	return p
 }
 
 func (b *Broker) publish(all []*Topic) {
-	k := &known{byName: all, names: make(map[string]*Topic), ids: make(map[[16]byte]*Topic)}
+	k := &known{byName: all, names: make(map[string]*Topic, len(all)), ids: make(map[[16]byte]*Topic, len(all))}
 	slices.SortFunc(all, func(x, y *Topic) int { return strings.Compare(x.Name, y.Name) })
 	for _, t := range all {
 		k.names[t.Name], k.ids[t.ID] = t, t
@@ -115,78 +243,83 @@ func (b *Broker) publish(all []*Topic) {
 	b.known.Store(k)
 }
 
-func (b *Broker) dirOf(topic string, incarnation uint64, partition int32) string {
-	return filepath.Join(b.dir, "topics", topic, strconv.FormatUint(incarnation, 10), strconv.Itoa(int(partition)))
-}
-
-// open opens the logs of partitions [from, to).
-func (b *Broker) open(ctx context.Context, topic string, incarnation uint64, from, to int32, config []topics.Pair, create bool) []*Partition {
-	var list []*Partition
-	for i := from; i < to; i++ {
-		p, s := &Partition{Number: i}, new(served)
-		dir := b.dirOf(topic, incarnation, i)
-		o := b.logOptions(topic, incarnation, i, config)
-		o.Create = create
-		if _, err := os.Stat(dir); !create && err != nil && o.Cold == nil && o.Warm.Dialer == nil {
-			s.err = offline(topic, i, err)
-		} else if s.log, err = varve.Open(ctx, dir, o); err != nil {
-			s.log, s.err = nil, offline(topic, i, err)
-		} else {
-			s.epoch = int32(s.log.Stats().Epoch)
+// retry has the machine try again what failed, and opens what is poisoned.
+func (b *Broker) retry() {
+	tick := time.NewTicker(retryPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-b.stopped:
+			return
+		case <-tick.C:
+			b.mend()
 		}
-		p.state.Store(s)
-		list = append(list, p)
-		b.opened.Add(1)
 	}
-	return list
 }
 
-// remove removes what is left of an incarnation.
-func (b *Broker) remove(t topics.Topic) error {
-	dir := filepath.Dir(b.dirOf(t.Name, t.Incarnation, 0))
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	_ = os.Remove(filepath.Dir(dir))
-	return b.commit(context.Background(), &topics.Entry{Kind: topics.Gone, Topic: t.Name, Incarnation: t.Incarnation})
-}
-
-// commit appends an entry and applies it.
-func (b *Broker) commit(ctx context.Context, e *topics.Entry) error {
-	b.encoded = topics.AppendEntry(b.encoded[:0], e)
-	_, err := b.log.Append(context.WithoutCancel(ctx), varve.Record{Value: b.encoded})
-	switch {
-	case errors.Is(err, varve.ErrUnknown):
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
-	case err != nil:
-		return err
-	}
-	return b.state.Apply(e)
-}
-
-// Close closes all partitions and the catalogue.
-func (b *Broker) Close(ctx context.Context) error {
+// mend is one round of retry.
+func (b *Broker) mend() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	b.ready.Store(false)
-	var errs []error
-	for _, t := range b.known.Load().byName {
-		errs = append(errs, b.shut(ctx, t))
-	}
-	errs = append(errs, b.log.Close(ctx))
-	return errors.Join(errs...)
-}
-
-func (b *Broker) shut(ctx context.Context, t *Topic) error {
-	var errs []error
-	for _, p := range *t.partitions.Load() {
-		if l := p.Log(); l != nil {
-			errs = append(errs, l.Close(ctx))
+	b.machine.Retry()
+	for at, p := range b.parts {
+		if l := p.Log(); l != nil && l.Err() != nil { // poisoned
+			b.machine.Reopen(at.incarnation)
 		}
 	}
-	return errors.Join(errs...)
+	b.settle()
 }
+
+// Close ends the node: requests under way end, all partitions and the catalogue are closed. It returns
+// when that is done, or with the context's error; the closing then goes on, and Close may be called again
+// to wait for it. An error says that something did not close cleanly: what was acked is safe.
+func (b *Broker) Close(ctx context.Context) error {
+	b.shut.Do(func() {
+		close(b.stopped)
+		b.mu.Lock()
+		b.machine.Close()
+		b.settle()
+		go b.end()
+	})
+	select {
+	case <-b.ended:
+		return b.endErr
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// end closes everything once no effect is in flight.
+func (b *Broker) end() {
+	b.effects.Wait()
+	b.mu.Lock()
+	var logs []*varve.Log
+	for _, p := range b.parts {
+		if l := p.state.Load().log; l != nil {
+			logs = append(logs, l)
+		}
+	}
+	b.mu.Unlock()
+	errs := make([]error, len(logs))
+	var done sync.WaitGroup
+	gate := make(chan struct{}, closingMax)
+	for i, l := range logs {
+		gate <- struct{}{}
+		done.Go(func() {
+			errs[i] = l.Close(context.Background())
+			<-gate
+		})
+	}
+	done.Wait()
+	if b.log != nil { // last: it says what the others are
+		errs = append(errs, b.log.Close(context.Background()))
+	}
+	_ = b.lock.Close()
+	b.endErr = errors.Join(errs...)
+	close(b.ended)
+}
+
+// closingMax is how many logs are closed at once.
+const closingMax = 64
 
 // Topics returns all topics, sorted by name.
 func (b *Broker) Topics() []*Topic { return slices.Clone(b.known.Load().byName) }
@@ -207,7 +340,7 @@ func (b *Broker) TopicByID(id [16]byte) (*Topic, error) {
 	return nil, ErrUnknownTopic
 }
 
-// Ready reports whether the node is open, and how many of its partitions have been opened so far.
+// Ready reports whether topics can be changed, and how many partitions an open has dealt with so far.
 func (b *Broker) Ready() (ready bool, opened, of int) {
 	return b.ready.Load(), int(b.opened.Load()), int(b.of.Load())
 }

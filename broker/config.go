@@ -81,12 +81,12 @@ func bytesOr(n, zero int64) string {
 }
 
 // logOptions returns the options of a partition's log.
-func (b *Broker) logOptions(topic string, incarnation uint64, partition int32, config []topics.Pair) varve.Options {
+func (b *Broker) logOptions(d topics.Dir, config []topics.Pair) varve.Options {
 	o := b.options.Log
-	o.Logger = b.options.Logger
+	o.Logger, o.Budget = b.logger, b.budget
 	o.Create, o.Cold, o.ColdPrefix, o.Warm = false, nil, "", varve.WarmOptions{}
 	if b.options.Tiers != nil {
-		o.Cold, o.ColdPrefix, o.Warm = b.options.Tiers(topic, incarnation, partition)
+		o.Cold, o.ColdPrefix, o.Warm = b.options.Tiers(d.Topic, d.Incarnation, d.Partition)
 	}
 	size := func(to *int64, name string) {
 		if n, ok := topics.Number(config, name); ok {
@@ -103,7 +103,7 @@ func (b *Broker) logOptions(topic string, incarnation uint64, partition int32, c
 	age(&o.SegmentAge, topics.SegmentMs)
 	size(&o.SegmentBytes, topics.SegmentBytes)
 	size(&o.MaxBatchBytes, topics.MaxMessageBytes)
-	if o.PendingBytes != 0 {
+	if o.PendingBytes != 0 { // of the node: Budget
 		o.PendingBytes = max(o.PendingBytes, o.MaxBatchBytes)
 	}
 	if o.Cold == nil { // without one, local retention would be retention

@@ -31,6 +31,4 @@ type (
 )
 
 // offline says why a partition is not served.
-func offline(topic string, partition int32, why error) error {
-	return fmt.Errorf("%w: %s/%d: %w", ErrOffline, topic, partition, why)
-}
+func offline(d topics.Dir, why error) error { return fmt.Errorf("%w: %s: %w", ErrOffline, d, why) }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"varve"
+	"varve/core/topics"
 )
 
 // Topic is one incarnation of a topic. A topic that is deleted and created again is another Topic.
@@ -40,19 +41,33 @@ type Partition struct {
 	state atomic.Pointer[served]
 }
 
-// served is a partition's log, or why there is none.
+// served is a partition's log, or why it is not served: then the log is nil or is being closed.
 type served struct {
-	log   *varve.Log
-	err   error
-	epoch int32
+	log    *varve.Log
+	err    error
+	config []topics.Pair
+	epoch  int32
 }
 
 // Log returns the log, nil while the partition is offline. It may be closed at any moment, because the
 // topic is deleted, or opened again with another configuration: after varve.ErrClosed ask again.
-func (p *Partition) Log() *varve.Log { return p.state.Load().log }
+func (p *Partition) Log() *varve.Log {
+	s := p.state.Load()
+	if s.err != nil {
+		return nil
+	}
+	return s.log
+}
 
 // Epoch returns the epoch of the log, which is the leader's epoch for Kafka. It never goes back.
 func (p *Partition) Epoch() int32 { return p.state.Load().epoch }
 
 // Err returns why the partition is offline, nil while it is served. It matches ErrOffline.
 func (p *Partition) Err() error { return p.state.Load().err }
+
+// leave takes the partition offline. Its log is still to be closed.
+func (p *Partition) leave(why error) {
+	s := *p.state.Load()
+	s.err = why
+	p.state.Store(&s)
+}

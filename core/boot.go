@@ -251,6 +251,8 @@ func (l *Log) onList(e *List) {
 			next = "name the directory of a log"
 		}
 		l.refuseOpen("", "it is not empty and holds no log (found "+e.Unknown[0]+")", next)
+	case l.cfg.Existing && !l.cfg.Cold && !l.cfg.Warm:
+		l.refuseOpen("", "it is missing or empty, and should hold a log", "restore it from a copy")
 	case l.cfg.Cold:
 		b.absent, b.step = true, bootManifest
 	case l.cfg.Warm:

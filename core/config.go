@@ -55,6 +55,7 @@ type Config struct {
 	AllowDamaged       bool
 	AcceptLoss         bool // open although records are on no tier: Start moves behind them
 	Create             bool // with a cold tier: begin a new log where neither directory nor bucket holds one
+	Existing           bool // an absent or empty directory is refused, unless a tier holds the log
 	Repair             bool // rebuild a lost superblock; declare what is damaged lost instead of refusing
 	ReadOnly           bool // plan only: Open stops before its first write (check, read, dump)
 }

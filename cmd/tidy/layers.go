@@ -47,7 +47,7 @@ var layers = []layer{
 	}, modules: systemCalls},
 	{dir: "broker/kafka/batch"},
 	{dir: "broker/kafka", imports: []string{"", "broker", "broker/kafka/batch"}, modules: anyModule},
-	{dir: "broker/...", imports: []string{"", "core/...", "tiers", "broker/..."}, modules: anyModule},
+	{dir: "broker/...", imports: []string{"", "core/...", "tiers", "tiers/disk", "tiers/disk/osfs", "broker/..."}, modules: anyModule},
 	{dir: "cmd/varve", imports: []string{"", "core/...", "tiers/...", "broker/..."}, modules: anyModule},
 
 	{dir: "faultfs/passthrough", imports: []string{"core/...", "faultfs", "tiers/..."}},

@@ -1,0 +1,198 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"varve"
+	"varve/core/topics"
+	"varve/tiers/disk"
+)
+
+// closeGrace is how long an effect waits for a log to close.
+const closeGrace = time.Minute
+
+var (
+	errNotYet   = errors.New("it is not open yet")
+	errDeleted  = errors.New("its topic is deleted")
+	errOpening  = errors.New("it is being opened again")
+	errNotFresh = errors.New("a new partition found what another log left; nothing of it is touched")
+)
+
+// carry carries an effect of the machine out.
+func (b *Broker) carry(e topics.Effect) {
+	defer b.effects.Done()
+	var err error
+	switch e := e.(type) {
+	case *topics.Load:
+		err = b.carryLoad()
+	case *topics.List:
+		e.Dirs, e.Others, err = b.tree.list(e.Dirs, e.Others)
+	case *topics.Append:
+		err = b.carryAppend(e)
+	case *topics.Trim:
+		err = b.log.Trim(context.Background(), e.Before)
+		e.Dead = err != nil && b.log.Err() != nil
+	case *topics.Open:
+		err = b.carryOpen(e)
+	case *topics.Remove:
+		err = b.carryRemove(e)
+	}
+	b.mu.Lock()
+	b.machine.Complete(e, err)
+	b.settle()
+}
+
+// carryLoad opens the catalogue and replays it.
+func (b *Broker) carryLoad() error {
+	if b.log != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+		defer cancel()
+		_ = b.log.Close(ctx) // it may be poisoned; if it is not closed, it cannot be opened
+		b.log = nil
+	}
+	fs, there, err := b.tree.catalogue()
+	if err != nil {
+		return err
+	}
+	if !there { // before one is made
+		dirs, _, err := b.tree.list(nil, nil)
+		if err != nil {
+			return err
+		}
+		if len(dirs) > 0 {
+			return &topics.UnknownDirError{Dir: dirs[0], Next: 1}
+		}
+	}
+	l, err := varve.OpenFS(context.Background(), fs, b.tree.name()+"/"+catalogueName, varve.Options{
+		SegmentBytes: catalogueBytes, NoPreallocate: true, MinFreeBytes: -1, ProducersMax: 1, Logger: b.logger,
+	})
+	if err != nil {
+		return err
+	}
+	b.log = l
+	for r, err := range l.Records(context.Background(), varve.Position{Offset: l.Start()}) {
+		if err != nil {
+			return err
+		}
+		b.mu.Lock()
+		refused := b.machine.Replay(r.Offset, r.Value)
+		b.mu.Unlock()
+		if refused != nil {
+			return nil // the machine has it
+		}
+	}
+	return nil
+}
+
+// catalogueBytes is the size of a segment of the catalogue, which is trimmed by whole segments.
+const catalogueBytes = 1 << 20
+
+func (b *Broker) carryAppend(e *topics.Append) error {
+	span, err := b.log.Append(context.Background(), varve.Record{Value: e.Entry})
+	e.Offset = span.First
+	if err != nil {
+		e.Unknown, e.Dead = errors.Is(err, varve.ErrUnknown), b.log.Err() != nil
+	}
+	return err
+}
+
+// carryOpen opens a partition, or opens it again.
+func (b *Broker) carryOpen(e *topics.Open) error {
+	d := topics.Dir{Topic: e.Topic, Incarnation: e.Incarnation, Partition: e.Partition}
+	b.mu.Lock()
+	p := b.part(d)
+	b.mu.Unlock()
+	old := p.state.Load()
+	if old.log != nil {
+		if old.err == nil && old.log.Err() == nil && slices.Equal(old.config, e.Config) {
+			return nil
+		}
+		p.leave(offline(d, errOpening))
+		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+		defer cancel()
+		_ = old.log.Close(ctx) // if it is not closed, it cannot be opened
+	}
+	s, err := b.openLog(d, e.Config, e.Create)
+	if err != nil {
+		s = &served{log: old.log, err: offline(d, err), epoch: old.epoch}
+		b.logger.Error("broker: partition is offline", "partition", d.String(), "cause", err)
+	}
+	p.state.Store(s)
+	return err
+}
+
+// openLog opens the log of a partition, which is a new one, or must exist.
+func (b *Broker) openLog(d topics.Dir, config []topics.Pair, create bool) (*served, error) {
+	o := b.logOptions(d, config)
+	o.Create, o.Existing = create, !create
+	l, err := varve.OpenFS(context.Background(), b.tree.partition(d), b.tree.name()+"/"+d.String(), o)
+	if err != nil {
+		return nil, err
+	}
+	s := l.Stats()
+	if create && (s.Epoch != 1 || s.End != 0) {
+		_ = l.Close(context.Background())
+		return nil, errNotFresh
+	}
+	return &served{log: l, config: slices.Clone(config), epoch: int32(s.Epoch)}, nil
+}
+
+// carryRemove removes partitions: their logs are closed, then the tiers emptied, then the directories go.
+func (b *Broker) carryRemove(e *topics.Remove) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	for i := e.From; i < e.To; i++ {
+		d := topics.Dir{Topic: e.Topic, Incarnation: e.Incarnation, Partition: i}
+		if err := b.removePartition(ctx, d); err != nil {
+			b.logger.Error("broker: a partition of a deleted topic cannot be removed; it is tried again", "partition", d.String(), "cause", err)
+			return err
+		}
+	}
+	if !e.Whole {
+		return nil
+	}
+	return b.tree.remove(topics.Dir{Topic: e.Topic, Incarnation: e.Incarnation, Partition: -1})
+}
+
+func (b *Broker) removePartition(ctx context.Context, d topics.Dir) error {
+	at := place{d.Incarnation, d.Partition}
+	b.mu.Lock()
+	p := b.parts[at]
+	b.mu.Unlock()
+	if p != nil {
+		p.leave(offline(d, errDeleted))
+		if l := p.state.Load().log; l != nil {
+			if err := l.Close(ctx); err != nil && ctx.Err() != nil {
+				return err
+			}
+		}
+	}
+	if b.options.Tiers != nil {
+		if err := varve.EraseTiers(ctx, b.logOptions(d, nil)); err != nil {
+			return err
+		}
+	}
+	if err := b.tree.remove(d); err != nil && !errors.Is(err, disk.ErrNotExist) {
+		return err
+	}
+	b.mu.Lock()
+	delete(b.parts, at)
+	b.mu.Unlock()
+	return nil
+}
+
+// inUse says that the node's directory cannot be taken.
+func inUse(name string, err error) error {
+	var held *disk.LockedError
+	switch {
+	case errors.As(err, &held):
+		return fmt.Errorf("%s: %w (%s)", name, varve.ErrInUse, held.Owner)
+	case errors.Is(err, disk.ErrLocked):
+		return fmt.Errorf("%s: %w", name, varve.ErrInUse)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}

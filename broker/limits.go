@@ -1,0 +1,51 @@
+package broker
+
+import (
+	"fmt"
+	"math"
+	"syscall"
+
+	"varve"
+	"varve/core"
+)
+
+const (
+	// filesPerPartition is how many descriptors an open partition has: its lock, and its active segment;
+	// a roll, a reader and an effect of the Hot lane have one more each for a while.
+	filesPerPartition = 4
+	// filesOfNode is how many are left to the rest: the catalogue, connections, the program itself.
+	filesOfNode = 256
+
+	partitionsDefault = 4096
+)
+
+// partitionsMax returns how many partitions the node may have: as many as are asked for, if the process
+// may open so many files; where nobody asked, as many as it may.
+func (o *Options) partitionsMax() (int32, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("broker: limit of open files: %w", err)
+	}
+	files := int64(min(limit.Cur, math.MaxInt32))
+	most := max((files-filesOfNode)/filesPerPartition, 1)
+	switch {
+	case o.PartitionsMax == 0 && most < partitionsDefault:
+		o.Logger.Warn("broker: fewer partitions than usual: the process may open few files", "partitions", most, "files", files)
+		return int32(most), nil
+	case o.PartitionsMax == 0:
+		return partitionsDefault, nil
+	case int64(o.PartitionsMax) > most:
+		return 0, fmt.Errorf("%w: %d partitions may need %d open files, this process may have %d: raise RLIMIT_NOFILE (ulimit -n), or ask for at most %d partitions",
+			ErrBudget, o.PartitionsMax, int64(o.PartitionsMax)*filesPerPartition+filesOfNode, files, most)
+	}
+	return o.PartitionsMax, nil
+}
+
+// budget returns what all partitions together may hold in memory that is not written yet.
+func (o *Options) budget() *varve.Budget {
+	bytes := o.Log.PendingBytes
+	if bytes == 0 {
+		bytes = max(core.DefaultConfig().PendingBytes, o.Log.MaxBatchBytes)
+	}
+	return varve.NewBudget(bytes)
+}
