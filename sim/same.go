@@ -107,6 +107,7 @@ func (w *World) calmConfig(s *Schedule, n int) {
 	c.ProducersMax = producersMax
 	c.RepairChecksumTail, c.AllowDamaged = false, false
 	c.WarmWait = second
+	c.RetentionCheckInterval = second // there is nothing to let go, and a look at an idle server is no answer
 	if n > 0 {
 		c.WarmReplicas, c.WarmAckOnTimeout = min(n, int(s.Header.Replicas)), n == 2
 		c.WarmEntryBytes = 1 << (4 * n)
