@@ -153,7 +153,8 @@ func Read(src []byte, e *Entry) (body []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := fields(src[:used])
+	var h Entry
+	h.decode(src[:used])
 	w := h.Walk(src[used:])
 	w.pos = int64(used)
 	var i segment.Identity
@@ -168,22 +169,20 @@ func Read(src []byte, e *Entry) (body []byte, err error) {
 }
 
 func fill(b []byte, e *Entry) {
-	lineage := segment.AppendLineage(e.Lineage[:0], b[fixedBytes:len(b)-crcBytes])
-	*e = fields(b)
-	e.Lineage = lineage
+	e.decode(b)
+	e.Lineage = segment.AppendLineage(e.Lineage[:0], b[fixedBytes:len(b)-crcBytes])
 }
 
-// fields decodes all of a header but the lineage.
-func fields(b []byte) Entry {
+// decode reads all of a header but the lineage.
+func (e *Entry) decode(b []byte) {
 	le := binary.LittleEndian
-	return Entry{
-		Kind: Kind(b[10]), LogID: segment.LogID(b[16:32]),
-		Generation: le.Uint64(b[32:]), Epoch: le.Uint32(b[96:]), Nonce: le.Uint64(b[40:]),
-		First: segment.Offset(le.Uint64(b[48:])), End: segment.Offset(le.Uint64(b[56:])),
-		Start: segment.Offset(le.Uint64(b[64:])), Committed: segment.Offset(le.Uint64(b[72:])),
-		CommittedEpoch: le.Uint32(b[100:]), WarmFrom: segment.Offset(le.Uint64(b[80:])),
-		Batches: le.Uint32(b[104:]), BodyBytes: int64(le.Uint64(b[88:])),
-	}
+	b = b[:fixedBytes:fixedBytes]
+	e.Kind, e.LogID = Kind(b[10]), segment.LogID(b[16:32])
+	e.Generation, e.Nonce = le.Uint64(b[32:]), le.Uint64(b[40:])
+	e.First, e.End = segment.Offset(le.Uint64(b[48:])), segment.Offset(le.Uint64(b[56:]))
+	e.Start, e.Committed = segment.Offset(le.Uint64(b[64:])), segment.Offset(le.Uint64(b[72:]))
+	e.WarmFrom, e.BodyBytes = segment.Offset(le.Uint64(b[80:])), int64(le.Uint64(b[88:]))
+	e.Epoch, e.CommittedEpoch, e.Batches = le.Uint32(b[96:]), le.Uint32(b[100:]), le.Uint32(b[104:])
 }
 
 // checkHeader returns the size of the header of an entry, all of which holds.
@@ -262,9 +261,11 @@ func sane(b []byte) error {
 	if n, want := int64(le.Uint32(b[108:])), (len(b)-HeaderBytesMin)/segment.LineageBytes; n != int64(want) || len(b) != HeaderBytes(want) {
 		return bad(108, fmt.Sprintf("a lineage that fills the header of %d bytes", len(b)), fmt.Sprintf("%d entries", n))
 	}
-	for pos := reserved; pos < fixedBytes; pos++ {
-		if b[pos] != 0 {
-			return bad(int64(pos), "a reserved zero", b[pos])
+	if le.Uint64(b[reserved:])|le.Uint64(b[reserved+8:]) != 0 {
+		for pos := reserved; pos < fixedBytes; pos++ {
+			if b[pos] != 0 {
+				return bad(int64(pos), "a reserved zero", b[pos])
+			}
 		}
 	}
 	if pos, expected, found := segment.CheckLineage(b[fixedBytes : len(b)-crcBytes]); expected != "" {

@@ -102,16 +102,16 @@ func (c *Conn) xadd(p *valkey.Pipeline, args [][]byte, r *valkey.Reply, full boo
 	if x.kind == kindStream && !x.last.less(id) {
 		return text(p, r, valkey.Error, errSmaller)
 	}
-	first := len(s.fields)
+	first, name := len(s.fields), s.keepID(id)
 	for _, a := range args[2:] {
 		s.fields = append(s.fields, s.keep(a))
 	}
-	c.write(write{kind: writeAdd, stream: i, id: id, first: first, end: len(s.fields)})
+	c.write(write{kind: writeAdd, stream: i, id: id, name: name, first: first, end: len(s.fields)})
 	if s.faults.strikes(W7Duplicate) {
 		s.faults.mark(W7Duplicate)
 		return text(p, r, valkey.Error, errSmaller)
 	}
-	return idText(p, r, id)
+	return lent(p, r, s.bytes(name))
 }
 
 func (c *Conn) xrange(p *valkey.Pipeline, args [][]byte, r *valkey.Reply, reverse bool) error {
@@ -137,13 +137,9 @@ func (c *Conn) xrange(p *valkey.Pipeline, args [][]byte, r *valkey.Reply, revers
 	if !ok {
 		return err
 	}
-	first := 0
-	for first < len(x.entries) && x.entries[first].id.less(from) {
-		first++
-	}
-	end := first
-	for end < len(x.entries) && !to.less(x.entries[end].id) {
-		end++
+	first, end := x.index(from), len(x.entries)
+	if to != idMax {
+		end = max(first, x.index(to.next()))
 	}
 	n := min(count, end-first)
 	list, err := p.NewArray(n)
@@ -165,28 +161,30 @@ func (c *Conn) xrange(p *valkey.Pipeline, args [][]byte, r *valkey.Reply, revers
 
 // entry answers with an entry: its id, then its fields and values.
 func (c *Conn) entry(p *valkey.Pipeline, e *entry, r *valkey.Reply) error {
-	pair, err := p.NewArray(2)
+	s := c.server
+	elems, err := p.NewArray(2 + e.end - e.first)
 	if err != nil {
 		return err
 	}
-	if err := idText(p, &pair[0], e.id); err != nil {
-		return err
-	}
-	fields, err := p.NewArray(e.end - e.first)
-	if err != nil {
+	pair, fields := elems[:2:2], elems[2:]
+	if err := lent(p, &pair[0], s.bytes(e.name)); err != nil {
 		return err
 	}
 	for i := range fields {
-		b := c.server.bytes(c.server.fields[e.first+i])
-		fields[i].Kind = valkey.Bulk
-		if fields[i].Text, err = p.NewText(len(b)); err != nil {
+		if err := lent(p, &fields[i], s.bytes(s.fields[e.first+i])); err != nil {
 			return err
 		}
-		copy(fields[i].Text, b)
 	}
-	pair[1] = valkey.Reply{Kind: valkey.Array, Elems: fields}
-	*r = valkey.Reply{Kind: valkey.Array, Elems: pair}
+	pair[1].Kind, pair[1].Elems = valkey.Array, fields
+	r.Kind, r.Elems = valkey.Array, pair
 	return nil
+}
+
+// lent answers with what the server keeps.
+func lent(p *valkey.Pipeline, r *valkey.Reply, b []byte) (err error) {
+	r.Kind = valkey.Bulk
+	r.Text, err = p.Lend(b)
+	return err
 }
 
 func (c *Conn) xlen(p *valkey.Pipeline, args [][]byte, r *valkey.Reply) error {
@@ -264,7 +262,7 @@ func (c *Conn) xinfo(p *valkey.Pipeline, args [][]byte, r *valkey.Reply) error {
 	if err := text(p, &list[2], valkey.Bulk, "last-generated-id"); err != nil {
 		return err
 	}
-	return idText(p, &list[3], x.last)
+	return lastText(p, &list[3], x.last)
 }
 
 // info answers as a small server would.
@@ -354,11 +352,10 @@ func parseID(b []byte) (id rawID, ok bool) {
 	return id, part == &id.b && digits > 0
 }
 
-func idText(p *valkey.Pipeline, r *valkey.Reply, id rawID) error {
+// lastText answers with an id that may be of no entry any more.
+func lastText(p *valkey.Pipeline, r *valkey.Reply, id rawID) error {
 	var b [valkey.IDBytesMax]byte
-	t := strconv.AppendUint(b[:0], id.a, 10)
-	t = append(t, '-')
-	t = strconv.AppendUint(t, id.b, 10)
+	t := id.append(b[:0])
 	body, err := p.NewText(len(t))
 	copy(body, t)
 	*r = valkey.Reply{Kind: valkey.Bulk, Text: body}

@@ -2,6 +2,7 @@ package fakevalkey
 
 import (
 	"slices"
+	"strconv"
 
 	"varve/core/segment"
 	"varve/tiers/valkey"
@@ -58,6 +59,19 @@ type rawID struct{ a, b uint64 }
 
 func (id rawID) less(other rawID) bool { return id.a < other.a || id.a == other.a && id.b < other.b }
 
+// next is the id that follows.
+func (id rawID) next() rawID {
+	if id.b++; id.b == 0 {
+		id.a++
+	}
+	return id
+}
+
+func (id rawID) append(dst []byte) []byte {
+	dst = append(strconv.AppendUint(dst, id.a, 10), '-')
+	return strconv.AppendUint(dst, id.b, 10)
+}
+
 type writeKind uint8
 
 const (
@@ -74,7 +88,8 @@ type write struct {
 	kind   writeKind
 	stream int
 	id     rawID
-	first  int // fields and values: fields[first:end]
+	name   span // text of the id
+	first  int  // fields and values: fields[first:end]
 	end    int
 	count  int
 }
@@ -97,6 +112,7 @@ const (
 
 type entry struct {
 	id         rawID
+	name       span
 	first, end int
 }
 
@@ -138,6 +154,13 @@ func (s *Server) keep(b []byte) span {
 	return span{at, len(s.text)}
 }
 
+// keepID keeps the text of an id.
+func (s *Server) keepID(id rawID) span {
+	at := len(s.text)
+	s.text = id.append(s.text)
+	return span{at, len(s.text)}
+}
+
 func (s *Server) bytes(x span) []byte { return s.text[x.at:x.end] }
 
 // stream finds a key, or makes room for it.
@@ -169,13 +192,9 @@ func (s *Server) apply(w *write) {
 	switch w.kind {
 	case writeAdd:
 		x.kind, x.last = kindStream, w.id
-		x.entries = append(x.entries, entry{w.id, w.first, w.end})
+		x.entries = append(x.entries, entry{w.id, w.name, w.first, w.end})
 	case writeTrim:
-		n := 0
-		for n < len(x.entries) && x.entries[n].id.less(w.id) {
-			n++
-		}
-		x.drop(n)
+		x.drop(x.index(w.id))
 	case writeDrop:
 		x.drop(min(w.count, len(x.entries)))
 	case writeDelete:
@@ -189,6 +208,19 @@ func (s *Server) apply(w *write) {
 			x.kind = kindNone
 		}
 	}
+}
+
+// index returns the place of the first entry that is not below an id: ids rise.
+func (x *stream) index(id rawID) int {
+	low, high := 0, len(x.entries)
+	for low < high {
+		if mid := (low + high) / 2; x.entries[mid].id.less(id) {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
 }
 
 func (x *stream) drop(n int) { x.entries = x.entries[:copy(x.entries, x.entries[n:])] }

@@ -105,6 +105,6 @@ func (s *Server) Foreign(key, field, value string) {
 	}
 	first := len(s.fields)
 	s.fields = append(s.fields, s.keep([]byte(field)), s.keep([]byte(value)))
-	last := s.streams[i].last
-	s.write(write{kind: writeAdd, stream: i, id: rawID{last.a + 1, 7}, first: first, end: first + 2})
+	id := rawID{s.streams[i].last.a + 1, 7}
+	s.write(write{kind: writeAdd, stream: i, id: id, name: s.keepID(id), first: first, end: first + 2})
 }

@@ -182,6 +182,11 @@ func (p *Pipeline) NewText(n int) ([]byte, error) {
 	return p.text.take(n), nil
 }
 
+// Lend counts the text of a reply that lies elsewhere, and does not change until the next Reset.
+func (p *Pipeline) Lend(b []byte) ([]byte, error) {
+	return b[:len(b):len(b)], p.spend(int64(len(b)))
+}
+
 // NewArray makes room for the elements of a reply, in the pipeline's memory.
 func (p *Pipeline) NewArray(n int) ([]Reply, error) {
 	if err := p.spend(int64(n) * replyCost); err != nil {
@@ -206,22 +211,29 @@ func (p *Pipeline) spend(n int64) error {
 // chunks gives slices out of memory that never moves and is used again after reset.
 type chunks[T any] struct {
 	all  [][]T
-	used int // chunks before the one that is being filled
-	at   int
+	used int // chunks that rest is of, or that are full
+	rest []T
 }
 
 const chunkLen = 4096
 
-func (c *chunks[T]) reset() { c.used, c.at = 0, 0 }
+func (c *chunks[T]) reset() { c.used, c.rest = 0, nil }
 
 func (c *chunks[T]) take(n int) []T {
-	for ; c.used < len(c.all); c.used, c.at = c.used+1, 0 {
-		if chunk := c.all[c.used]; len(chunk)-c.at >= n {
-			s := chunk[c.at : c.at+n : c.at+n]
-			c.at += n
-			return s
-		}
+	if n > len(c.rest) {
+		c.more(n)
 	}
-	c.all = append(c.all, make([]T, max(n, chunkLen)))
-	return c.take(n)
+	s := c.rest[:n:n]
+	c.rest = c.rest[n:]
+	return s
+}
+
+// more goes on to a chunk with room for n.
+func (c *chunks[T]) more(n int) {
+	for c.rest = nil; len(c.rest) < n; c.used++ {
+		if c.used == len(c.all) {
+			c.all = append(c.all, make([]T, max(n, chunkLen)))
+		}
+		c.rest = c.all[c.used]
+	}
 }

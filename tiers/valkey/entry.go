@@ -27,32 +27,32 @@ var ErrForeign = errors.New("foreign data under the key of a log; give the log a
 // reset forgets the entry and keeps its memory.
 func (e *Stored) reset() { *e = Stored{Header: warmentry.Entry{Lineage: e.Header.Lineage[:0]}} }
 
-// entryError is why an entry does not count.
-func (s *Store) entryError(id []byte, err error) error {
-	return fmt.Errorf("valkey: entry %.60q of %s: %w", id, s.key, err)
+// refuse says why an entry does not count.
+func (s *Store) refuse(e *Stored, id []byte, err error) {
+	e.Header = warmentry.Entry{Lineage: e.Header.Lineage[:0]}
+	e.Err = fmt.Errorf("valkey: entry %.60q of %s: %w", id, s.key, err)
 }
 
 // stored reads an element of a reply to XRANGE: id, then fields and values.
 func (s *Store) stored(r *Reply, e *Stored) (ok bool) {
-	e.reset()
-	e.Found = true
+	e.Found, e.ID, e.Value, e.Body, e.Err = true, ID{}, nil, nil, nil // ReadHeader, or refuse, does the rest
 	if r.Kind != Array || len(r.Elems) != 2 || r.Elems[0].Kind != Bulk || r.Elems[1].Kind != Array {
 		return false
 	}
 	text, fields := r.Elems[0].Text, r.Elems[1].Elems
 	if e.ID, ok = ParseID(text); !ok || len(fields) != 2 || string(fields[0].Text) != field {
-		e.Err = s.entryError(text, ErrForeign)
+		s.refuse(e, text, ErrForeign)
 		return true
 	}
 	e.Value = fields[1].Text
 	body, err := warmentry.ReadHeader(e.Value, &e.Header)
 	switch {
 	case errors.Is(err, warmentry.ErrForeign):
-		e.Err = s.entryError(text, ErrForeign)
+		s.refuse(e, text, ErrForeign)
 	case err != nil:
-		e.Err = s.entryError(text, err)
+		s.refuse(e, text, err)
 	case e.Header.Generation != e.ID.Generation || e.Header.End != e.ID.End:
-		e.Err = s.entryError(text, &warmentry.Error{
+		s.refuse(e, text, &warmentry.Error{
 			Pos: 32, Expected: "the header of this id", Found: ID{e.Header.Generation, e.Header.End}.String(),
 		})
 	default:

@@ -173,7 +173,10 @@ func found(to *core.WarmEntry, e *valkey.Stored) {
 	case e.Err == nil:
 		to.Header = e.Header
 		to.Header.Lineage = append(lineage, e.Header.Lineage...)
-		if to.Epoch = batchesEpoch(e); to.Epoch == 0 && e.Header.Kind == warmentry.Data {
+		if e.Header.Kind != warmentry.Data {
+			break
+		}
+		if to.Epoch = batchesEpoch(e); to.Epoch == 0 {
 			to.State = core.WarmDamaged
 		}
 	case errors.Is(e.Err, warmentry.ErrNewer):
