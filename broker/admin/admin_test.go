@@ -17,6 +17,7 @@ import (
 
 	"varve"
 	"varve/broker"
+	"varve/broker/kafka"
 )
 
 // get asks a server, in memory.
@@ -84,7 +85,7 @@ func TestProfilesAreOffUnlessAsked(t *testing.T) {
 }
 
 // labelsAllowed are all labels that a series of the node may have.
-var labelsAllowed = []string{"partition", "tier", "topic"}
+var labelsAllowed = []string{"partition", "request", "tier", "topic"}
 
 // TestMetrics parses what is exposed: figures, names, labels, and what promtool would say of them.
 func TestMetrics(t *testing.T) {
@@ -92,7 +93,9 @@ func TestMetrics(t *testing.T) {
 	if _, body := get(t, s, "/metrics"); !strings.Contains(body, "\nvarve_ready 0\n") || strings.Contains(body, "varve_topics") {
 		t.Fatal(body)
 	}
-	s.Open(node(t, "orders", 2))
+	b := node(t, "orders", 2)
+	s.Open(b)
+	s.Kafka(kafka.NewServer(b, kafka.Options{}).Stats)
 	_, body := get(t, s, "/metrics")
 	for _, line := range []string{
 		"varve_ready 1", "varve_topics 1", "varve_partitions 2", "varve_offline_partitions 0", "varve_unlisted_partitions 0",
@@ -102,6 +105,8 @@ func TestMetrics(t *testing.T) {
 		`varve_poisoned{partition="0",topic="orders"} 0`,
 		`varve_partition_offline{partition="0",topic="orders"} 0`,
 		`varve_epoch{partition="0",topic="orders"} 1`,
+		`varve_requests_total{request="Produce"} 0`,
+		"varve_connections 0",
 	} {
 		if !strings.Contains(body, "\n"+line+"\n") {
 			t.Errorf("no line %s", line)

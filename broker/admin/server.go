@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"varve/broker"
+	"varve/broker/kafka"
 )
 
 // Limits of a request; a profile of 30 s has to fit.
@@ -60,8 +61,8 @@ func NewServer(o Options) *Server {
 	return s
 }
 
-// Register adds metrics of another part of the node.
-func (s *Server) Register(c prometheus.Collector) error { return s.registry.Register(c) }
+// Kafka adds the metrics of the server that Kafka's clients talk to.
+func (s *Server) Kafka(stats func() kafka.Stats) { s.registry.MustRegister(&kafkaCollector{stats}) }
 
 // Open says which node it is about, once that can be asked.
 func (s *Server) Open(b *broker.Broker) { s.node.Store(b) }

@@ -35,7 +35,7 @@ func (c *conn) createTopics(ctx context.Context, req *kmsg.CreateTopicsRequest, 
 }
 
 func (c *conn) createTopic(ctx context.Context, req *kmsg.CreateTopicsRequest, asked *kmsg.CreateTopicsRequestTopic, out *kmsg.CreateTopicsResponseTopic) {
-	count, why, err := c.partitionsOf(asked, req.Version)
+	count, why, err := c.partitionsOf(asked)
 	if err != nil {
 		out.ErrorCode, out.ErrorMessage = why, text(err)
 		return
@@ -68,7 +68,7 @@ func (c *conn) createTopic(ctx context.Context, req *kmsg.CreateTopicsRequest, a
 
 // partitionsOf returns how many partitions are asked for, 0 for the default: by number, or by naming
 // the node for each.
-func (c *conn) partitionsOf(asked *kmsg.CreateTopicsRequestTopic, version int16) (count int32, why code, err error) {
+func (c *conn) partitionsOf(asked *kmsg.CreateTopicsRequestTopic) (count int32, why code, err error) {
 	if len(asked.ReplicaAssignment) > 0 {
 		if asked.NumPartitions != -1 || asked.ReplicationFactor != -1 {
 			return 0, invalidRequest, fmt.Errorf("expected numbers -1 beside an assignment, found %d partitions, %d replicas", asked.NumPartitions, asked.ReplicationFactor)
@@ -84,9 +84,9 @@ func (c *conn) partitionsOf(asked *kmsg.CreateTopicsRequestTopic, version int16)
 		return n, none, nil
 	}
 	switch {
-	case asked.ReplicationFactor != 1 && (asked.ReplicationFactor != -1 || version < 4):
+	case asked.ReplicationFactor != 1 && asked.ReplicationFactor != -1: // "the default", which clients send in versions that do not have it yet
 		return 0, invalidReplicationFactor, fmt.Errorf("expected 1 replica, the node is alone; found %d", asked.ReplicationFactor)
-	case asked.NumPartitions == -1 && version >= 4:
+	case asked.NumPartitions == -1:
 		return 0, none, nil
 	case asked.NumPartitions < 1:
 		return 0, invalidPartitions, fmt.Errorf("expected at least 1 partition, found %d", asked.NumPartitions)

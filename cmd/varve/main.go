@@ -44,6 +44,7 @@ type commands struct {
 		Scrub   scrubCommand   `cmd:"" help:"Read every object of the cold tier and name what is wrong. Writes nothing without --repair."`
 		Rebuild rebuildCommand `cmd:"" name:"rebuild-manifest" help:"Make a manifest that is lost of the objects that are there; do it with --apply."`
 	} `cmd:"" help:"Look after the cold tier."`
+	Serve serveCommand `cmd:"" help:"Serve topics to Kafka's clients."`
 	Topic struct {
 		Create   topicCreateCommand   `cmd:"" help:"Create topics."`
 		List     topicListCommand     `cmd:"" help:"Print the topics of a node."`

@@ -32,11 +32,14 @@ type serveSettings struct {
 	DrainTimeout   time.Duration `name:"drain-timeout" env:"VARVE_DRAIN_TIMEOUT" default:"10s" placeholder:"T" help:"How long a stop waits for requests that have begun, and for a clean close."`
 	AutoCreate     bool          `name:"auto-create" env:"VARVE_AUTO_CREATE" default:"true" negatable:"" help:"A topic that a client asks for and that is not there is created."`
 	Partitions     int           `name:"partitions" env:"VARVE_PARTITIONS" default:"1" placeholder:"N" help:"Partitions of a topic that is created without a count."`
-	PartitionsMax  int           `name:"partitions-max" env:"VARVE_PARTITIONS_MAX" default:"4096" placeholder:"N" help:"Partitions of all topics of the node, at most."`
+	PartitionsMax  int           `name:"partitions-max" env:"VARVE_PARTITIONS_MAX" default:"4096" placeholder:"N" help:"Partitions of all topics of the node, at most; the default is less where few files may be open."`
 }
 
 // adminOff is the value of admin that switches it off.
 const adminOff = "off"
+
+// partitionsDefault is the default of partitions_max.
+const partitionsDefault = 4096
 
 // partitionsLimit bounds partitions_max: each partition is a log with files, buffers and goroutines.
 const partitionsLimit = 1_000_000

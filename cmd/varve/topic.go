@@ -234,7 +234,7 @@ func (c *topicListCommand) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		if c.JSON {
-			return printJSON(s, slices.Concat([]topicView{}, all)) // [] where there is none
+			return printJSON(s, append([]topicView{}, all...)) // [] where there is none
 		}
 		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "TOPIC\tPARTITIONS\tRECORDS")
