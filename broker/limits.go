@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// filesPerPartition is how many descriptors an open partition has: its lock, and its active segment;
-	// a roll, a reader and an effect of the Hot lane have one more each for a while.
-	filesPerPartition = 4
+	// filesPerPartition is how many descriptors an idle partition has (lock, superblock slots, active
+	// segment), and one for what reads it, or works on its files for a while.
+	filesPerPartition = 5
 	// filesOfNode is how many are left to the rest: the catalogue, connections, the program itself.
 	filesOfNode = 256
 

@@ -45,24 +45,44 @@ type nameSlot struct {
 	name string
 }
 
-// nameSlots is how many names the slots hold.
-const nameSlots = 1 << nameSlotBits
+// The slots begin as few, because a node has many logs with few segments each, and become twice as many
+// when two names meet in one.
+const (
+	nameSlotBitsMin = 4
+	nameSlotBitsMax = 11
+)
 
-const nameSlotBits = 11
-
-// slot returns where the name of a segment is remembered.
-func slot(base core.Offset, id segment.ID) int {
+// slot returns where the name of a segment is remembered. The mutex is held.
+func (s *Store) slot(base core.Offset, id segment.ID) *nameSlot {
 	const spread = 0x9e3779b97f4a7c15
-	return int((uint64(base)*spread ^ uint64(id)) * spread >> (64 - nameSlotBits))
+	return &s.segments[(uint64(base)*spread^uint64(id))*spread>>(64-s.slotBits)]
+}
+
+// remember puts a name into its slot.
+func (s *Store) remember(n nameSlot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.slot(n.base, n.id)
+	if at.name != "" && (at.base != n.base || at.id != n.id) && s.slotBits < nameSlotBitsMax {
+		old := s.segments
+		s.slotBits++
+		s.segments = make([]nameSlot, 1<<s.slotBits)
+		for _, o := range old {
+			if o.name != "" {
+				*s.slot(o.base, o.id) = o
+			}
+		}
+		at = s.slot(n.base, n.id)
+	}
+	*at = n
 }
 
 // SegmentName returns the file name of a segment. It is made once and kept.
 func (s *Store) SegmentName(base core.Offset, id segment.ID) string { return s.segmentName(base, id) }
 
 func (s *Store) segmentName(base core.Offset, id segment.ID) string {
-	at := slot(base, id)
 	s.mu.Lock()
-	if n := &s.segments[at]; n.name != "" && n.base == base && n.id == id {
+	if n := s.slot(base, id); n.name != "" && n.base == base && n.id == id {
 		name := n.name
 		s.mu.Unlock()
 		return name
@@ -70,9 +90,7 @@ func (s *Store) segmentName(base core.Offset, id segment.ID) string {
 	s.mu.Unlock()
 	var b nameBuf
 	name := s.name(segment.AppendName(b[:0], base, id))
-	s.mu.Lock()
-	s.segments[at] = nameSlot{base, id, name}
-	s.mu.Unlock()
+	s.remember(nameSlot{base, id, name})
 	return name
 }
 

@@ -22,6 +22,7 @@ type Store struct {
 	active   activeFile
 	names    map[string]string
 	segments []nameSlot
+	slotBits uint8
 
 	// Scratch of the Hot lane.
 	hot struct {
@@ -61,7 +62,7 @@ var (
 
 // NewStore returns a store on a log directory, which need not exist yet.
 func NewStore(fs FS) *Store {
-	s := &Store{names: make(map[string]string), segments: make([]nameSlot, nameSlots)}
+	s := &Store{names: make(map[string]string), segments: make([]nameSlot, 1<<nameSlotBitsMin), slotBits: nameSlotBitsMin}
 	s.Reset(fs)
 	return s
 }
