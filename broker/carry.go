@@ -131,6 +131,9 @@ func (b *Broker) openLog(d topics.Dir, config []topics.Pair, create bool) (*serv
 	o.Create, o.Existing = create, !create
 	l, err := varve.OpenFS(context.Background(), b.tree.partition(d), b.tree.name()+"/"+d.String(), o)
 	if err != nil {
+		if errors.Is(err, disk.ErrNoSpace) && !errors.Is(err, varve.ErrNoSpace) {
+			err = fmt.Errorf("%w: %w", varve.ErrNoSpace, err)
+		}
 		return nil, err
 	}
 	s := l.Stats()

@@ -188,6 +188,7 @@ func (f *lockedFile) WriteAt(bufs [][]byte, off int64) (n int, err error) {
 func (f *lockedFile) WriteZeros(off, n int64) error {
 	return f.t.do(func() error { return f.x.WriteZeros(off, n) })
 }
+
 func (f *lockedFile) Truncate(n int64) error { return f.t.do(func() error { return f.x.Truncate(n) }) }
 func (f *lockedFile) Sync() error            { return f.t.do(f.x.Sync) }
 func (f *lockedFile) Close() error           { return f.t.do(f.x.Close) }

@@ -10,11 +10,10 @@ import (
 )
 
 const (
-	// filesPerPartition is how many descriptors an idle partition has (lock, superblock slots, active
-	// segment), and one for what reads it, or works on its files for a while.
-	filesPerPartition = 5
-	// filesOfNode is how many are left to the rest: the catalogue, connections, the program itself.
-	filesOfNode = 256
+	// filesPerPartition is how many descriptors an idle partition has: lock, superblock slots, active segment.
+	filesPerPartition = 4
+	// filesOfNode is how many are left to the rest: the catalogue, connections, readers, work on files.
+	filesOfNode = 1024
 
 	partitionsDefault = 4096
 )

@@ -221,6 +221,9 @@ func play(cfg Config, fates map[int]fate) (effects int, marks MarkSet, err error
 	}
 	n := effects
 	marks |= w.m.Marks()
+	if fates == nil { // in this very life
+		w.tidy()
+	}
 	w.rest()
 	c.check()
 	if len(w.waiting) > 0 {

@@ -255,6 +255,11 @@ func (w *world) rest() {
 		w.m.Retry()
 	}
 	w.settle(first)
+	w.tidy()
+}
+
+// tidy checks that everything that exists is served, and nothing else is left.
+func (w *world) tidy() {
 	if w.m.Phase() != Ready {
 		w.wrong("the machine is %s: %v", w.m.Phase(), w.m.Err())
 		return
