@@ -64,7 +64,7 @@ func (c *conn) serve() {
 	case errors.As(err, &malformed), errors.As(err, &frame):
 		c.s.counts.malformed.Add(1)
 		c.s.o.Logger.Warn("kafka: a connection is closed", "remote", c.nc.RemoteAddr(), "client", c.client, "error", err)
-	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errInterrupted):
+	case !errors.Is(err, io.EOF) && !errors.Is(err, errInterrupted):
 		c.s.o.Logger.Debug("kafka: a connection ended", "remote", c.nc.RemoteAddr(), "client", c.client, "error", err)
 	}
 }

@@ -113,7 +113,9 @@ func TestClientCodecs(t *testing.T) {
 // What a producer should not send is refused by the code that says why, and nothing of it is kept.
 func TestBatchesRefused(t *testing.T) {
 	n := startNode(t, t.TempDir(), kafka.Options{})
-	n.topic("t", 1)
+	if _, err := n.broker.Create(t.Context(), broker.TopicSpec{Name: "t", Config: map[string]string{"max.message.bytes": "2000"}}); err != nil {
+		t.Fatal(err)
+	}
 	r := n.raw()
 	good := func() []byte { return oneBatch(0, 1, 2, 3) }
 	attributes := func(v uint16) []byte {
@@ -141,7 +143,7 @@ func TestBatchesRefused(t *testing.T) {
 		"codec 7":          {attributes(7), 87},
 		"not compressed":   {attributes(1), 2},
 		"fewer than there": {sealBatch(short), 87},
-		"too large":        {oneBatch(0, make([]int64, 2_000_000)...), 10},
+		"too large":        {oneBatch(0, make([]int64, 200)...), 10},
 	} {
 		if p := r.produce("t", c.batch); p.ErrorCode != c.code || p.BaseOffset != -1 {
 			t.Errorf("%s: code %d, offset %d; want code %d", name, p.ErrorCode, p.BaseOffset, c.code)
