@@ -93,6 +93,9 @@ func openTree(ctx context.Context, t tree, o Options) (*Broker, error) {
 	if b.lock, err = t.lock(); err != nil {
 		return nil, inUse(t.name(), err)
 	}
+	if o.Opening != nil {
+		o.Opening(b)
+	}
 	cfg := topics.DefaultConfig()
 	cfg.PartitionsMax, cfg.Tiered = max, b.tiered
 	b.mu.Lock()

@@ -21,6 +21,9 @@ type Options struct {
 	AutoCreate    bool  // topics are created as soon as somebody asks for them
 	PartitionsMax int32 // of the node; default 4096, or what the limit of open files allows
 
+	// Opening is called with the node when Open begins, so that somebody can ask Ready meanwhile.
+	Opening func(*Broker)
+
 	Logger *slog.Logger // default: nothing is logged
 }
 

@@ -68,8 +68,23 @@ func TestReadyHasProgress(t *testing.T) {
 	}
 	want("/healthz", 200, "ok")
 	want("/readyz", 503, "opening the catalogue")
-	s.Open(node(t, "orders", 1))
+	dir, asked := t.TempDir(), false
+	o := broker.Options{Log: varve.Options{MinFreeBytes: -1}, Opening: func(b *broker.Broker) {
+		s.Open(b)
+		asked = true
+		want("/readyz", 503, "opening: 0 of 0 partitions")
+	}}
+	b, err := broker.Open(t.Context(), dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !asked {
+		t.Error("nobody could ask while it was being opened")
+	}
 	want("/readyz", 200, "ready")
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	s.Stopping()
 	want("/readyz", 503, "stopping")
 	want("/healthz", 200, "ok")

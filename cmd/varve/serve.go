@@ -113,11 +113,11 @@ func (n *node) open(ctx context.Context) (err error) {
 	if n.warm() || n.cold() {
 		o.Tiers = n.tiers.of
 	}
+	if n.admin != nil {
+		o.Opening = n.admin.Open
+	}
 	if n.broker, err = broker.Open(ctx, n.Dir, o); err != nil {
 		return named(n.Dir, err)
-	}
-	if n.admin != nil {
-		n.admin.Open(n.broker)
 	}
 	n.took = time.Since(began)
 	k := kafka.Options{Logger: n.log}

@@ -310,15 +310,21 @@ func (t *topicView) print(s *streams) {
 	}
 	fmt.Fprintln(s.out)
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  PARTITION\tEPOCH\tSTART\tEND\t")
+	fmt.Fprintln(w, "  PARTITION\tEPOCH\tSTART\tEND")
 	for _, p := range t.Partitions {
-		fmt.Fprintf(w, "  %d\t%d\t%d\t%d\t%s\n", p.Partition, p.Epoch, p.Start, p.End, p.Error)
-	}
-	fmt.Fprintln(w, "  CONFIG\tVALUE\tFROM\t")
-	for _, c := range t.Config {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t\n", c.Key, c.Value, c.Source)
+		if p.Error != "" {
+			fmt.Fprintf(w, "  %d\t%s\n", p.Partition, p.Error)
+			continue
+		}
+		fmt.Fprintf(w, "  %d\t%d\t%d\t%d\n", p.Partition, p.Epoch, p.Start, p.End)
 	}
 	_ = w.Flush() // into memory
+	w.Init(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "  CONFIG\tVALUE\tFROM")
+	for _, c := range t.Config {
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", c.Key, c.Value, c.Source)
+	}
+	_ = w.Flush()
 }
 
 func printJSON(s *streams, v any) error {
