@@ -22,7 +22,8 @@ type MarkCounts struct {
 	server [64]int64
 	core   [coreMarksMax]int64
 	sim    [64]int64
-	tiers  [core.TierCount]int64 // runs whose log had that tier
+	topics [64]int64
+	tiers  [core.TierCount + 1]int64 // runs whose log had that tier
 }
 
 // Add counts one run.
@@ -39,6 +40,7 @@ func (c *MarkCounts) Add(m *Marks) {
 		count(c.core[64*i:], set)
 	}
 	count(c.sim[:], m.Sim)
+	count(c.topics[:], uint64(m.Topics))
 }
 
 func count(to []int64, set uint64) {
@@ -54,6 +56,7 @@ func (c *MarkCounts) Join(o *MarkCounts) {
 		c.bucket[i] += o.bucket[i]
 		c.server[i] += o.server[i]
 		c.sim[i] += o.sim[i]
+		c.topics[i] += o.topics[i]
 	}
 	for i := range c.core {
 		c.core[i] += o.core[i]
@@ -64,7 +67,7 @@ func (c *MarkCounts) Join(o *MarkCounts) {
 }
 
 // MarkCount is one mark of the registry and the runs that reached it. The first word of its name is
-// where it lies: disk, core, bucket, server or sim.
+// where it lies: disk, core, bucket, server, sim or topics.
 type MarkCount struct {
 	Name string
 	Runs int64
@@ -89,7 +92,7 @@ func (c *MarkCounts) List() []MarkCount {
 
 // at returns the count of a mark.
 func (c *MarkCounts) at(e *markEntry) *int64 {
-	return &[...][]int64{c.disk[:], c.core[:], c.bucket[:], c.server[:], c.sim[:]}[e.kind][e.index]
+	return &[...][]int64{c.disk[:], c.core[:], c.bucket[:], c.server[:], c.sim[:], c.topics[:]}[e.kind][e.index]
 }
 
 // Put sets the count of a mark by its name in List, and reports whether there is such a mark.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"varve/core"
+	"varve/core/topics"
 	"varve/faultfs"
 	"varve/sim/fakebucket"
 	"varve/sim/fakevalkey"
@@ -16,7 +17,7 @@ func TestMarkCountsFollowTheRegistry(t *testing.T) {
 	all.Core = core.MarkSet{^uint64(0), ^uint64(0)}
 	all.Bucket, all.Tiers = ^fakebucket.FaultSet(0), Tiers{core.TierCold: true, core.TierWarm: true}
 	all.Server = ^fakevalkey.FaultSet(0)
-	all.Sim = ^uint64(0)
+	all.Sim, all.Topics = ^uint64(0), ^topics.MarkSet(0)
 	var c MarkCounts
 	c.Add(&all)
 	list := c.List()

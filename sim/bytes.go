@@ -38,7 +38,7 @@ func FromBytes(s *Schedule, b []byte) {
 // seed, then four arguments.
 func (x *expander) eventOf(b *[eventBytes]byte) {
 	le := binary.LittleEndian
-	e := Event{Kind: Kind(b[0]) % kindCount, Client: b[2] % uint8(x.s.Header.Clients)}
+	e := Event{Kind: Kind(b[0]) % TopicCreate, Client: b[2] % uint8(x.s.Header.Clients)}
 	args := [4]*int64{&e.A, &e.B, &e.C, &e.D}
 	for i, to := range args {
 		if argNames[e.Kind][i] != "" {

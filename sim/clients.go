@@ -39,8 +39,8 @@ type sequence struct {
 // again starts the producer's sequence over, under a new epoch.
 func (s *sequence) again() { *s = sequence{epoch: s.epoch + 1} }
 
-// schedule carries out one event of the schedule.
-func (w *World) schedule(e *Event) {
+// begin takes up one event of the schedule: all draws from now on come from its seed.
+func (w *World) begin(e *Event) {
 	w.rng.Seed(e.Sub)
 	w.dice.Seed(sub(e.Sub, 6))
 	w.disk.Seed(sub(e.Sub, 7))
@@ -52,6 +52,11 @@ func (w *World) schedule(e *Event) {
 	if w.Trace != nil {
 		w.say(trackEvent(e), Asked, "> %s", bytes.TrimSpace(e.appendText(nil)))
 	}
+}
+
+// schedule carries out one event of the schedule.
+func (w *World) schedule(e *Event) {
+	w.begin(e)
 	p := &w.process
 	switch e.Kind {
 	case Append, Retry:

@@ -27,7 +27,7 @@ func Expand(s *Schedule, seed uint64, ops int) { ExpandMix(s, MixDisk, seed, ops
 
 // ExpandMix is Expand for another mix of tiers.
 func ExpandMix(s *Schedule, mixed Mix, seed uint64, ops int) {
-	x := expander{s: s, cold: mixed == MixCold || mixed == MixTiers, warm: mixed >= MixWarm}
+	x := expander{s: s, cold: mixed == MixCold || mixed == MixTiers, warm: mixed == MixWarm || mixed == MixTiers, node: mixed == MixBroker}
 	x.r.Seed(mix(seed))
 	s.Events = s.Events[:0]
 	s.Header = Header{Seed: seed, Profile: drawProfile(&x.r)}
@@ -54,6 +54,8 @@ type expander struct {
 	old     bool  // the log has a long lineage
 	cold    bool  // there is a cold tier
 	warm    bool  // there is a warm tier
+	node    bool  // there are many logs
+	topics  int64 // names that its clients use
 	hurting bool
 	failing bool  // some call may fail
 	aiming  bool  // the profile arms single failures
@@ -134,9 +136,16 @@ func (x *expander) header() {
 		x.warmHeader()
 		x.warmConfig(&h.Config[0])
 	}
+	if x.node {
+		x.nodeHeader()
+		x.nodeConfig(&h.Config[0])
+	}
 	h.Config[1] = h.Config[0]
 	if x.on(SwConfig) {
 		x.config(&h.Config[1])
+		if x.node {
+			x.nodeConfig(&h.Config[1])
+		}
 		if x.cold {
 			x.coldConfig(&h.Config[1])
 		}
@@ -276,6 +285,9 @@ func (x *expander) timeline() {
 	if x.old {
 		x.grow()
 	}
+	if x.node {
+		x.nodeTopics()
+	}
 	for left := x.ops; left > 0; left-- {
 		x.world(left)
 		if x.lull--; x.lull == 0 {
@@ -299,6 +311,9 @@ func (x *expander) openTime() int64 {
 	if x.percent(6) {
 		return 0
 	}
+	if x.node {
+		return 80*(x.s.Header.Write+x.s.Header.Sync) + millisecond
+	}
 	return 24*(x.s.Header.Write+x.s.Header.Sync) + millisecond
 }
 
@@ -312,6 +327,10 @@ func (x *expander) step() {
 func (x *expander) operation() {
 	x.step()
 	client := uint8(x.r.Below(x.s.Header.Clients))
+	if x.node {
+		x.nodeOperation(client)
+		return
+	}
 	if x.r.Below(256) >= x.reads {
 		if x.on(SwProducers) && x.percent(6) {
 			x.emit(Event{Kind: Retry, Client: client, A: x.r.Below(producersMax)})

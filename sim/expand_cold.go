@@ -12,14 +12,15 @@ type Mix uint8
 
 // Mixes.
 const (
-	MixDisk  Mix = iota // the local disk alone
-	MixCold             // and a bucket
-	MixWarm             // the disk and a Valkey server
-	MixTiers            // all three
+	MixDisk   Mix = iota // the local disk alone
+	MixCold              // and a bucket
+	MixWarm              // the disk and a Valkey server
+	MixTiers             // all three
+	MixBroker            // a node with many logs, each on the disk alone
 	mixCount
 )
 
-var mixNames = [mixCount]string{"disk", "cold", "warm", "tiers"}
+var mixNames = [mixCount]string{"disk", "cold", "warm", "tiers", "broker"}
 
 // String returns the word of a mix.
 func (m Mix) String() string {

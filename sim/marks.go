@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"varve/core"
+	"varve/core/topics"
 	"varve/faultfs"
 	"varve/sim/fakebucket"
 	"varve/sim/fakevalkey"
@@ -54,6 +55,12 @@ const (
 	MarkClaimRace  // and gave way, because both had opened it
 	MarkServer     // something happened to the Valkey server
 	MarkHidden     // an open knew of records that are committed only once the warm tier has them
+
+	MarkReplyLost         // a connection to a node lost an answer
+	MarkReplyLate         // or brought it late
+	MarkTopicUnknown      // nobody knows whether a request about a topic took effect
+	MarkProducerAgain     // a producer began anew under its next epoch
+	MarkDuplicateAnswered // a batch that was sent again got its offset
 	markCount
 )
 
@@ -63,6 +70,7 @@ var markNames = [markCount]string{
 	"pause", "stale-completion", "bad-config", "misuse", "open-failed", "open-refused", "poisoned", "closed",
 	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls", "disk-lost", "outage", "moved", "spoiled",
 	"rival", "rival-acked", "claim-race", "server", "hidden",
+	"reply-lost", "reply-late", "topic-unknown", "producer-again", "duplicate-answered",
 }
 
 // Marks is what a run, or many, reached: of the disk, the core and the simulator.
@@ -71,6 +79,7 @@ type Marks struct {
 	Bucket fakebucket.FaultSet
 	Server fakevalkey.FaultSet
 	Core   core.MarkSet
+	Topics topics.MarkSet
 	Sim    uint64
 	Tiers  Tiers // that the log had
 }
@@ -85,6 +94,7 @@ func (m *Marks) Join(o *Marks) {
 	for i := range m.Core {
 		m.Core[i] |= o.Core[i]
 	}
+	m.Topics |= o.Topics
 	m.Sim |= o.Sim
 	for t := range m.Tiers {
 		m.Tiers[t] = m.Tiers[t] || o.Tiers[t]
@@ -102,21 +112,28 @@ func (w *World) collectMarks() {
 	if w.h.Warm() {
 		w.res.Marks.Server |= w.warm.server.Marks()
 	}
-	for t, has := range [...]bool{core.TierHot: true, core.TierCold: w.h.Cold(), core.TierWarm: w.h.Warm()} {
+	for t, has := range [...]bool{core.TierHot: true, core.TierCold: w.h.Cold(), core.TierWarm: w.h.Warm(), ofNode: w.h.Node} {
 		w.res.Marks.Tiers[t] = w.res.Marks.Tiers[t] || has
 	}
-	w.joinCore()
-}
-
-func (w *World) joinCore() {
-	m := w.log.Marks()
-	for i := range m {
-		w.res.Marks.Core[i] |= m[i]
+	if !w.h.Node {
+		w.joinCore()
 	}
 }
 
-// Tiers says which tiers there were.
-type Tiers [core.TierCount]bool
+func (w *World) joinCore() { w.res.Marks.joinCore(w.log) }
+
+func (m *Marks) joinCore(l *core.Log) {
+	set := l.Marks()
+	for i := range set {
+		m.Core[i] |= set[i]
+	}
+}
+
+// Tiers says which tiers there were, and last whether there was a node.
+type Tiers [core.TierCount + 1]bool
+
+// ofNode stands for a node, where marks are listed by tier.
+const ofNode = core.TierCount
 
 // markEntry names one mark of the registry.
 type markEntry struct {
@@ -134,6 +151,7 @@ const (
 	markOfBucket
 	markOfServer
 	markOfSim
+	markOfTopics
 )
 
 // due reports whether runs have to reach a mark, by the tiers that their logs had.
@@ -141,12 +159,23 @@ func (e *markEntry) due(had Tiers) bool {
 	switch {
 	case !had[e.tier] && e.tier != core.TierHot:
 		return false
+	case had[ofNode]: // what a log does by itself is due elsewhere
+		return e.tier == ofNode || e.kind == markOfDisk || e.kind == markOfSim && nodeMarks[e.name]
 	case had[core.TierWarm] && e.name == "core heal-failed": // hardly ever
 		return false
 	case had[core.TierCold] || had[core.TierWarm]:
 		return !diskOnly[e.name]
 	}
 	return true
+}
+
+// nodeMarks are those of a log's world that a node has, too.
+var nodeMarks = map[string]bool{
+	"sim kill": true, "sim power": true, "sim pressure": true, "sim crash-in-recovery": true, "sim crash-in-recovery-twice": true,
+	"sim slow": true, "sim hang": true, "sim second-process": true, "sim clock-forward": true, "sim clock-back": true,
+	"sim clock-freeze": true, "sim clock-skew": true, "sim config-changed": true, "sim pause": true, "sim open-failed": true,
+	"sim open-refused": true, "sim poisoned": true, "sim closed": true, "sim retry": true, "sim read-error": true,
+	"sim read-corrupt": true, "sim rot": true,
 }
 
 // diskOnly are the marks of what schedules with other tiers leave out: hundreds of lives, a superblock
@@ -166,6 +195,8 @@ func (e *markEntry) has(m *Marks) bool {
 		return m.Bucket.Has(fakebucket.Fault(e.index))
 	case markOfServer:
 		return m.Server.Has(fakevalkey.Fault(e.index))
+	case markOfTopics:
+		return m.Topics.Has(topics.Mark(e.index))
 	}
 	return m.Sim>>e.index&1 != 0
 }
@@ -199,12 +230,17 @@ func registry() []markEntry {
 	for s := Mark(0); s < markCount; s++ {
 		tier := core.TierHot
 		switch {
+		case s >= MarkReplyLost:
+			tier = ofNode
 		case s >= MarkServer:
 			tier = core.TierWarm
 		case s >= MarkDiskLost:
 			tier = core.TierCold
 		}
 		all = append(all, markEntry{"sim " + markNames[s], tier, markOfSim, int(s)})
+	}
+	for x := topics.Mark(0); x < topics.MarkCount; x++ {
+		all = append(all, markEntry{"topics " + topicMarkName(x), ofNode, markOfTopics, int(x)})
 	}
 	return all
 }
@@ -223,7 +259,7 @@ func (m *Marks) Names() (reached, missing []string) {
 
 // Count returns how many marks were reached.
 func (m *Marks) Count() int {
-	n := bits.OnesCount64(uint64(m.Disk)) + bits.OnesCount64(uint64(m.Server)) + bits.OnesCount64(m.Sim)
+	n := bits.OnesCount64(uint64(m.Disk)) + bits.OnesCount64(uint64(m.Server)) + bits.OnesCount64(m.Sim) + bits.OnesCount64(uint64(m.Topics))
 	for _, w := range m.Core {
 		n += bits.OnesCount64(w)
 	}
@@ -247,6 +283,9 @@ var Unreachable = map[string]string{
 	"core tier-gap":         "no fault takes an object away; core tests do that",
 	"core accept-loss":      "what an operator says; core tests",
 	"core export-lost":      "varve log repair, a command of the operator; core tests",
+
+	"topics unlisted": "only where a disk lies, and hardly ever; TestDirectoriesThatNobodyHas",
+	"topics refused":  "no catalogue is ever replaced; TestDirectoriesOfAnotherCatalogue",
 
 	"core warm-odd": "no fault damages an entry that a Valkey server keeps; TestEntriesThatDoNotCount",
 }

@@ -91,4 +91,9 @@ func TestMarksCoverFaultsAndVerdicts(t *testing.T) {
 			t.Errorf("mark %d of the core has no name", m)
 		}
 	}
+	for m, name := range topicMarkNames {
+		if name == "" {
+			t.Errorf("mark %d of the topics has no name", m)
+		}
+	}
 }

@@ -15,6 +15,8 @@ var kindNames = [kindCount]string{
 	Arm: "arm", Hurt: "hurt", Heal: "heal", Clock: "clock", Pause: "pause",
 	WriteBack: "writeback", Rot: "rot", Second: "second", Slow: "slow", Idle: "idle",
 	Offload: "offload", Lose: "lose", Move: "move", Spoil: "spoil", Outage: "outage", Server: "server",
+	TopicCreate: "create", TopicDelete: "delete", TopicGrow: "grow", TopicConfigure: "configure",
+	Produce: "produce", Fetch: "fetch", Metadata: "metadata", ListEnds: "ends",
 }
 
 // argNames are the words of the arguments A, B, C, D; "" means not used and zero.
@@ -39,6 +41,15 @@ var argNames = [kindCount][4]string{
 	Spoil:    {"where", "how"},
 	Outage:   {"how"},
 	Server:   {"how", "replica"},
+
+	TopicCreate:    {"topic", "partitions"},
+	TopicDelete:    {"topic"},
+	TopicGrow:      {"topic", "partitions"},
+	TopicConfigure: {"topic", "which"},
+	Produce:        {"topic", "partition", "batch", "producer"},
+	Fetch:          {"topic", "partition", "where", "fetch"},
+	Metadata:       {"topic"},
+	ListEnds:       {"topic", "partition"},
 }
 
 // words are the values of arguments that are no amounts. Those of Arm are in package faultfs.
@@ -84,8 +95,11 @@ func parseValue(k Kind, i int, text string) (int64, bool) {
 
 // String returns the word of a kind.
 func (k Kind) String() string {
-	if k < kindCount {
+	switch {
+	case k < kindCount:
 		return kindNames[k]
+	case k == producerInit:
+		return "producer"
 	}
 	return "unknown"
 }
@@ -101,7 +115,7 @@ var switchNames = [switchCount]string{
 	SwFreeze: "clock-freeze", SwSkew: "clock-skew", SwConfig: "config", SwPause: "pause",
 	SwProducers: "producers", SwTrim: "trim", SwRoll: "roll", SwBig: "big", SwZeros: "zeros",
 	SwIdle: "idle", SwOffload: "offload", SwLose: "lose", SwOutage: "outage", SwMove: "move",
-	SwSpoil: "spoil", SwServer: "server",
+	SwSpoil: "spoil", SwServer: "server", SwReplies: "replies",
 }
 
 // configKey is one number of a configuration in the text form.

@@ -76,7 +76,7 @@ func wantSame(t *testing.T, what string, got, want []string) {
 	}
 }
 
-var markOrSwitch = regexp.MustCompile("`(disk|core|bucket|server|sim|switch) ([A-Za-z0-9.-]+)`")
+var markOrSwitch = regexp.MustCompile("`(disk|core|bucket|server|sim|topics|switch) ([A-Za-z0-9.-]+)`")
 
 // TESTING.md lists every mark once: faults in the table of faults, what an open decides in the table
 // of verdicts, the rest in that of rare branches; and every switch once.

@@ -12,6 +12,9 @@ const (
 	wakeExit              // the operator ends a process that cannot go on
 	wakeBrief             // a brief life appends and closes
 	wakeTimer             // a timer of the log is due: only looks
+	wakeTask              // an effect of a node's machine goes on: arg is its slot
+	wakeReply             // a client of a node hears, or gives up: arg is its request
+	wakeRetry             // a node tries again what failed
 	wakeRival             // the process of the host before goes on: arg says which
 )
 

@@ -41,13 +41,24 @@ const (
 	Spoil     // where (permille of the objects that the manifest lists), how (see SpoilKind): the bucket damages one
 	Outage    // how (see OutageKind), calls that are answered before it: every call of the bucket fails
 	Server    // how (see ServerKind), which replica: something happens to the Valkey server
+
+	TopicCreate    // name, partitions. From here on: calls of the clients of a node
+	TopicDelete    // name
+	TopicGrow      // name, partitions that it shall have
+	TopicConfigure // name, which configuration
+	Produce        // name, partition, bytes of a value and records-1 above 16 bits, producer + 1 (0: none)
+	Fetch          // name, partition, where (permille of [start, end]), bytes
+	Metadata       // name: what it stands for
+	ListEnds       // name, partition: where it ends
 	kindCount
+
+	producerInit = kindCount // what a Produce may do first: a producer id is reserved
 )
 
 const lastOp = Restart
 
 // IsOp reports whether an event is a call of a client.
-func (k Kind) IsOp() bool { return k <= lastOp || k == Offload }
+func (k Kind) IsOp() bool { return k <= lastOp || k == Offload || k >= TopicCreate }
 
 // SpoilKind is what a bucket does to an object.
 type SpoilKind = int64
@@ -163,11 +174,12 @@ const (
 	SwZeros
 	SwIdle // long quiet spells
 	SwOffload
-	SwLose   // the disk is lost
-	SwOutage // of the bucket
-	SwMove   // to another host and back
-	SwSpoil  // the bucket damages objects
-	SwServer // the Valkey server fails over, restarts, loses touch with replicas
+	SwLose    // the disk is lost
+	SwOutage  // of the bucket
+	SwMove    // to another host and back
+	SwSpoil   // the bucket damages objects
+	SwServer  // the Valkey server fails over, restarts, loses touch with replicas
+	SwReplies // connections lose answers, or bring them late
 	switchCount
 )
 
@@ -192,6 +204,7 @@ type Header struct {
 	Replicas int64            // of the server
 	Persist  int64            // what a restart of it leaves; see fakevalkey.Persist
 	Capacity int64            // bytes of the disk; 0: plenty
+	Node     bool             // many logs, a catalogue and clients, in the place of one log
 	Config   [2]core.Config   // of the first life; of lives after a Restart or Crash that says so
 }
 
@@ -233,7 +246,7 @@ func (s *Schedule) Ops() (ops, appends int) {
 	for i := range s.Events {
 		if k := s.Events[i].Kind; k.IsOp() {
 			ops++
-			if k == Append || k == Retry {
+			if k == Append || k == Retry || k == Produce {
 				appends++
 			}
 		}

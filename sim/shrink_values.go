@@ -17,6 +17,11 @@ var least = [kindCount][4]int64{
 	Clock:  {-1},
 	Rot:    {0, 1},
 	Slow:   {-1},
+
+	TopicCreate: {0, 1},
+	Produce:     {0, 0, 8},
+	Fetch:       {0, 0, 0, 512},
+	TopicGrow:   {0, 1},
 }
 
 // rounds are the values that are tried in the place of a larger one, simplest first.

@@ -64,6 +64,9 @@ func (s *Schedule) AppendText(dst []byte) []byte {
 			dst = fmt.Appendf(dst, " %s=%d", k.name, k.at(&h.Config[i]))
 		}
 	}
+	if h.Node {
+		dst = append(dst, "\nnode"...)
+	}
 	dst = append(dst, "\nevents\n"...)
 	for i := range s.Events {
 		dst = s.Events[i].appendText(dst)
@@ -239,6 +242,9 @@ func (p *parser) header(words []string) error {
 			}
 			h.Server |= f.Bit()
 		}
+		return nil
+	case "node":
+		h.Node = true
 		return nil
 	case "events":
 		p.events = true
@@ -448,6 +454,18 @@ func argMax(k Kind, i int) int64 {
 		return fakevalkey.ReplicasMax - 1
 	case k == Outage:
 		return outageCount - 1
+	case k >= TopicCreate && i == 0:
+		return topicsMax - 1
+	case k == TopicConfigure:
+		return int64(len(configurations)) - 1
+	case k == TopicCreate || k == TopicGrow:
+		return partitionsMax
+	case k >= TopicCreate && i == 1:
+		return partitionsMax - 1
+	case k == Produce:
+		return [4]int64{2: 1<<18 - 1, 3: producersMax}[i]
+	case k == Fetch:
+		return [4]int64{2: 1000, 3: 1 << 20}[i]
 	}
 	return 1e14 // durations: a day
 }

@@ -50,6 +50,8 @@ type World struct {
 	fs    *faultfs.FS
 	lock  io.Closer
 
+	node     *broker // in the place of one log; nil until there is one
+	entries  []disk.Entry
 	store    *disk.Store
 	cold     coldWorld
 	warm     warmWorld
@@ -149,10 +151,14 @@ const livenessBound = 20 * second
 // Run runs one schedule. The result is valid until the next Run.
 func (w *World) Run(s *Schedule) *Result {
 	w.reset(s)
-	w.run()
+	if s.Header.Node {
+		w.runBroker()
+	} else {
+		w.run()
+	}
 	w.res.Hash = w.res.Hash ^ uint64(w.res.Events)
 	w.collectMarks()
-	if w.res.Violation == "" && sub(s.Header.Seed, 9)%sameEvery == 0 {
+	if w.res.Violation == "" && !s.Header.Node && sub(s.Header.Seed, 9)%sameEvery == 0 {
 		w.same(s)
 	}
 	return &w.res
@@ -229,6 +235,7 @@ func (w *World) caught() {
 		w.warm.init(w)
 		w.rival.init(w)
 		w.planner.init(w)
+		w.node = nil
 	}
 }
 
@@ -425,6 +432,7 @@ const (
 	hashPhase
 	hashCrash
 	hashRival
+	hashTask
 )
 
 // note takes something that happened into the hash of the run.

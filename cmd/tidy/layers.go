@@ -54,9 +54,10 @@ var layers = []layer{
 	{dir: "faultfs", imports: []string{"core/segment", "tiers/disk"}},
 	{dir: "model/porcupine", imports: []string{"core/...", "model"}, modules: anyModule},
 	{dir: "model/ideal", imports: []string{"core/...", "model"}},
+	{dir: "model/node"},
 	{dir: "model", imports: []string{"core/..."}},
 	{dir: "sim/...", imports: []string{
-		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/valkey", "tiers/warm", "faultfs/...", "model/...", "sim/...",
+		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/valkey", "tiers/warm", "faultfs/...", "model/...", "sim/...", "broker/kafka/batch",
 	}},
 	{dir: "cmd/varve-sim", imports: []string{"..."}, modules: anyModule},
 	{dir: "fuzz/...", imports: []string{"..."}},

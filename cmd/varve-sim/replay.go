@@ -16,7 +16,7 @@ import (
 // scheduleSource is which schedule a command works on.
 type scheduleSource struct {
 	What    string   `arg:"" name:"seed|file" help:"A seed, or a file with the text form of a schedule."`
-	Profile string   `enum:"disk,cold,warm,tiers" default:"disk" placeholder:"disk" help:"What is simulated: disk; cold: a disk and a bucket; warm: a disk and a Valkey server; tiers: all three."`
+	Profile string   `enum:"disk,cold,warm,tiers,broker" default:"disk" placeholder:"disk" help:"What is simulated: disk; cold: a disk and a bucket; warm: a disk and a Valkey server; tiers: all three; broker: a node with many logs, and its clients."`
 	Ops     int      `default:"0" placeholder:"K" help:"Operations of the seed, as in the run that found it."`
 	Without []string `placeholder:"NAME" help:"Left out, as in the run that found it."`
 }

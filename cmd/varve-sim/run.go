@@ -20,7 +20,7 @@ const marksListed = 10_000
 
 // seedRange is which seeds to run, and how long their schedules are.
 type seedRange struct {
-	Profile string `enum:"disk,cold,warm,tiers" default:"disk" placeholder:"disk" help:"What is simulated: disk; cold: a disk and a bucket; warm: a disk and a Valkey server; tiers: all three."`
+	Profile string `enum:"disk,cold,warm,tiers,broker" default:"disk" placeholder:"disk" help:"What is simulated: disk; cold: a disk and a bucket; warm: a disk and a Valkey server; tiers: all three; broker: a node with many logs, and its clients."`
 	Seeds   uint64 `required:"" placeholder:"N" help:"How many seeds."`
 	From    uint64 `default:"0" placeholder:"S" help:"The first seed."`
 	Ops     int    `default:"0" placeholder:"K" help:"Operations of each seed; 0: 8 to 1000, drawn, median 50."`

@@ -37,6 +37,13 @@ var Properties = map[string]string{
 	"config":    "A configuration that cannot work is refused, and has no effect.",
 	"X3":        "A completion that arrives one life late changes nothing.",
 	"D21":       "Two processes never hold the lock of one directory.",
+	"N1":        "A topic that was created is there after every crash, until it is deleted.",
+	"N2":        "A deleted topic does not come back.",
+	"N3":        "A name stands for one topic at a time, for all who ask.",
+	"N4":        "A partition holds only what was sent to it, and nothing of an earlier topic of its name.",
+	"N5":        "No producer id is given out twice.",
+	"N6":        "The epoch of a leader never goes back.",
+	"N7":        "A batch is stored as it was made, and verifies when a client gets it.",
 }
 
 // markWords name the three places where marks lie.
