@@ -15,6 +15,7 @@ import (
 // channels closed, and the rest belongs to whoever resolved it.
 type cohort struct {
 	id       uint64
+	batches  int32 // that are in it
 	resolved bool
 	err      error
 	seats    []chan struct{}  // closed with the outcome: one for so many waiters, the first for Pendings, too
@@ -80,9 +81,13 @@ func (q *cohorts) join(id uint64) *cohort {
 }
 
 // woken is a list of cohorts with outcomes.
-type woken struct{ first, last *cohort }
+type woken struct {
+	first, last *cohort
+	batches     int32 // in all of them
+}
 
 func (w *woken) add(c *cohort) {
+	w.batches += c.batches
 	if w.first == nil {
 		w.first = c
 	} else {
@@ -202,7 +207,8 @@ func (l *Log) appendOnce(ctx context.Context, now core.Now, b *core.Batch, buf *
 		l.mu.Unlock()
 		return span, nil, nil
 	}
-	if tail := &l.lanes[core.Tail]; !tail.busy && ctx.Done() == nil {
+	now = l.notBack(now)
+	if tail := &l.lanes[core.Tail]; !tail.busy && ctx.Done() == nil && !l.core.HoldsCut(now) {
 		tail.busy = true
 		if l.expected.Load() > l.gathering.Load() {
 			l.mu.Unlock()
@@ -215,7 +221,7 @@ func (l *Log) appendOnce(ctx context.Context, now core.Now, b *core.Batch, buf *
 		l.mu.Lock()
 	}
 	done := c.seat()
-	l.claim()
+	l.claim(now)
 	l.mu.Unlock()
 	if ctx.Done() == nil {
 		<-done
@@ -271,6 +277,7 @@ func (l *Log) admit(now core.Now, b *core.Batch, buf *buffer) (*cohort, core.Tic
 	case c != nil && !t.Duplicate:
 		c.bytes += bytes
 		l.gathering.Add(1)
+		c.batches++
 		if buf != nil {
 			buf.next, c.buffers = c.buffers, buf
 		}
@@ -280,9 +287,9 @@ func (l *Log) admit(now core.Now, b *core.Batch, buf *buffer) (*cohort, core.Tic
 	return c, t, nil
 }
 
-// claim hands the Tail lane to its goroutine if nobody has it. The mutex is held.
-func (l *Log) claim() {
-	if tail := &l.lanes[core.Tail]; !tail.busy && !l.stopped {
+// claim hands the Tail lane to its goroutine if nobody has it, and there may be something to do. The mutex is held.
+func (l *Log) claim(now core.Now) {
+	if tail := &l.lanes[core.Tail]; !tail.busy && !l.stopped && !l.core.HoldsCut(l.notBack(now)) {
 		tail.busy = true
 		tail.work <- nil
 	}
@@ -372,7 +379,7 @@ func (l *Log) appendAsync(now core.Now, b *core.Batch, buf *buffer) (Pending, er
 	l.mu.Lock()
 	c, t, err := l.admit(now, b, buf)
 	if c != nil {
-		l.claim()
+		l.claim(now)
 	}
 	l.mu.Unlock()
 	if err != nil {

@@ -94,7 +94,7 @@ func (l *Log) dispatch(now core.Now, id core.Lane) {
 func (l *Log) next(now core.Now, id core.Lane) core.Effect {
 	e := l.core.Next(now, id)
 	if _, ok := e.(*core.Commit); ok {
-		l.flying = l.gathering.Swap(0)
+		l.gathering.Store(0)
 	}
 	return e
 }
@@ -193,6 +193,7 @@ func (l *Log) runLane(id core.Lane, run func(core.Effect) error) {
 			l.reportCold()
 		case core.Warm:
 			l.reportWarm()
+			l.regather()
 		}
 		l.settle(now)
 	}
@@ -259,8 +260,8 @@ func (l *Log) lead(e core.Effect, own *cohort) bool {
 		err := l.store.Run(e)
 		now := l.enter()
 		l.core.Complete(now, e, err)
-		l.expected.Store(l.flying + l.gathering.Load())
 		wake := l.cohorts.resolve(l.core)
+		l.expected.Store(wake.batches + l.gathering.Load())
 		if own != nil && own.resolved {
 			l.passOn(now, wake)
 			return true
@@ -301,6 +302,23 @@ func (l *Log) passOn(now core.Now, wake woken) {
 	l.handed = wake
 	l.lanes[core.Tail].work <- nil
 	l.settle(now)
+}
+
+// regather hands those that the warm tier has acked to the Tail goroutine, as passOn does: the next commit
+// has waited for them. The mutex is held.
+func (l *Log) regather() {
+	tail := &l.lanes[core.Tail]
+	if tail.busy || l.stopped {
+		return
+	}
+	wake := l.cohorts.resolve(l.core)
+	l.expected.Store(wake.batches + l.gathering.Load())
+	if l.cohorts.len() == 0 && !wake.many() {
+		l.cohorts.rejoin(wake)
+		return
+	}
+	l.handed, tail.busy = wake, true
+	tail.work <- nil
 }
 
 // yieldTail gives the Tail lane back.

@@ -44,14 +44,13 @@ type Log struct {
 	reads [core.TierCount]atomic.Int64 // bytes that readers got, by tier
 
 	gathering atomic.Int32 // batches that joined since the last cut
-	expected  atomic.Int32 // batches that waited when the last commit ended: in it, and for the next
+	expected  atomic.Int32 // batches that had an outcome together, and those that waited already: so many are likely to come
 
 	mu       sync.Mutex // guards the core and everything below
 	core     *core.Log
 	lanes    [core.LaneCount]lane
 	cohorts  cohorts
 	handed   woken // by a caller that led, to the Tail goroutine with the lane
-	flying   int32 // batches of the commit in flight
 	phase    core.Phase
 	moved    chan struct{}     // made by whoever waits; closed when watermarks, view or phase change
 	watchers []chan<- struct{} // told then

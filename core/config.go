@@ -47,6 +47,7 @@ type Config struct {
 	WarmBytes        int64 // most that the warm tier holds, about
 	WarmSegments     int   // closed segments that the warm tier holds at most
 	WarmEntryBytes   int64 // of one entry, about; a batch that is larger has its own
+	WarmHoldBytes    int64 // a commit of fewer bytes waits until what is written is mirrored; 0: none waits
 
 	ProducersMax int // producers remembered; beyond that the one silent longest is forgotten
 
@@ -71,7 +72,8 @@ func DefaultConfig() Config {
 		RetentionBytes: Unlimited, RetentionAge: Unlimited,
 		LocalRetentionBytes: Unlimited, LocalRetentionAge: Unlimited,
 		RetentionCheckInterval: 60 * second, ColdMaxUploadAge: Unlimited, ColdPageSegments: manifest.SegmentsMax, ColdScanObjects: 64,
-		WarmReplicas: 1, WarmWait: second / 10, WarmBytes: bytesMax, WarmSegments: 5, WarmEntryBytes: 1 << 20, ProducersMax: 4096,
+		WarmReplicas: 1, WarmWait: second / 10, WarmBytes: bytesMax, WarmSegments: 5, WarmEntryBytes: 1 << 20,
+		WarmHoldBytes: 128 << 10, ProducersMax: 4096,
 	}
 }
 
@@ -148,6 +150,8 @@ func (c *Config) Validate() error {
 		return bad("warm.max_cached_closed_segments", c.WarmSegments, "0 to 1000000")
 	case c.Warm && (c.WarmEntryBytes < 1 || c.WarmEntryBytes > 1<<30):
 		return bad("warm.entry_bytes", c.WarmEntryBytes, "1 byte to 1 GiB")
+	case c.Warm && (c.WarmHoldBytes < 0 || c.WarmHoldBytes > 1<<30):
+		return bad("warm.hold_bytes", c.WarmHoldBytes, "0 to 1 GiB")
 	case c.ProducersMax < 1:
 		return bad("producers_max", c.ProducersMax, "1 or more")
 	}

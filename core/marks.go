@@ -118,6 +118,7 @@ const (
 	MarkHealedOnDisk                  // and was copied back to the disk
 	MarkHealFailed                    // or could not be
 	MarkWarmDoubt                     // a new marker, because nobody knows what the warm tier holds
+	MarkCutHeld                       // a commit waits until what is written is mirrored
 	MarkWarmSource                    // a batch to mirror does not verify on disk
 	MarkWarmFull                      // the warm tier had no memory
 	MarkWarmLost                      // it lost what it had

@@ -87,6 +87,10 @@ func (l *Log) nextTail(now Now) Effect {
 	if t.cohorts.len() == 0 || t.cohorts.at(t.cohorts.len()-1).state != gathering {
 		return nil
 	}
+	if l.HoldsCut(now) {
+		l.mark(MarkCutHeld)
+		return nil
+	}
 	if !t.active.open {
 		if l.dirBusy() {
 			return nil

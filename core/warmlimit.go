@@ -17,6 +17,18 @@ func (l *Log) warmLimit(now Now) Offset {
 	return max(w.end, w.waived)
 }
 
+// HoldsCut reports whether the next Commit waits until the warm tier has confirmed what is written: Next gives
+// nothing to the Tail lane until then, and the driver need not ask. Whoever is acked then is likely to append
+// again at once, and takes part in the Commit. Cut sooner it would be acked no sooner than one Commit later,
+// because its own mirror waits for the one before; and the writers would fall apart into groups, each of which
+// waits for the mirror of another. A commit of many bytes takes the longer, and so does its mirror: of those
+// two that overlap are faster than one after the other. A tier that is in doubt, or has stalled, holds nothing up.
+func (l *Log) HoldsCut(now Now) bool {
+	w := &l.warm
+	return l.cfg.Warm && l.phase == Ready && w.step == warmGood && max(w.end, w.waived) < l.written &&
+		l.tail.pendingBytes < l.cfg.WarmHoldBytes && !w.stalled && now.Mono < w.behind+l.cfg.WarmWait
+}
+
 // giveUpWarm ends, with an unknown outcome, what has waited too long for the warm tier: it is on disk,
 // and will be committed once the tier has caught up, if this log lives so long.
 func (l *Log) giveUpWarm() {

@@ -121,6 +121,7 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkHealFailed:        "heal-failed",
 	core.MarkHealed:            "healed",
 	core.MarkWarmDoubt:         "warm-doubt",
+	core.MarkCutHeld:           "cut-held",
 	core.MarkWarmSource:        "warm-source",
 	core.MarkWarmFull:          "warm-full",
 	core.MarkWarmLost:          "warm-lost",

@@ -58,6 +58,7 @@ func (x *expander) warmConfig(c *core.Config) {
 		c.WarmSegments = int(x.pick(1_000_000, 1_000_000, 0, 1, 2))
 	}
 	c.WarmEntryBytes = x.pick(1, 256, 1024, 4096, 1<<20)
+	c.WarmHoldBytes = x.pick(0, 0, 300, 1000, 1<<20)
 }
 
 // warmWorld draws what happens to the server between operations.

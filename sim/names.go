@@ -186,5 +186,6 @@ var configKeys = []configKey{
 	of(core.TierWarm, number("warm_bytes", func(c *core.Config) *int64 { return &c.WarmBytes })),
 	of(core.TierWarm, number("warm_segments", func(c *core.Config) *int { return &c.WarmSegments })),
 	of(core.TierWarm, number("warm_entry_bytes", func(c *core.Config) *int64 { return &c.WarmEntryBytes })),
+	of(core.TierWarm, number("warm_hold_bytes", func(c *core.Config) *int64 { return &c.WarmHoldBytes })),
 	flag("allow_damaged", func(c *core.Config) *bool { return &c.AllowDamaged }),
 }

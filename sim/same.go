@@ -110,7 +110,7 @@ func (w *World) calmConfig(s *Schedule, n int) {
 	c.RetentionCheckInterval = second // there is nothing to let go, and a look at an idle server is no answer
 	if n > 0 {
 		c.WarmReplicas, c.WarmAckOnTimeout = min(n, int(s.Header.Replicas)), n == 2
-		c.WarmEntryBytes = 1 << (4 * n)
+		c.WarmEntryBytes, c.WarmHoldBytes = 1<<(4*n), 1<<(4*n)
 		c.Sync = (c.Sync + segment.SyncMode(n)) % 3
 		c.SectorBytes = 512 << (n * 3 / 2)
 		c.SegmentBytes = max(c.SegmentBytes*3/2%8192, 2*int64(c.SectorBytes))

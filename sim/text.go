@@ -123,7 +123,7 @@ func Parse(text []byte) (*Schedule, error) {
 		c, d := &p.s.Header.Config[i], core.DefaultConfig()
 		c.ColdMaxUploadAge, c.ColdPageSegments, c.ColdScanObjects = d.ColdMaxUploadAge, d.ColdPageSegments, d.ColdScanObjects
 		c.WarmReplicas, c.WarmWait, c.WarmBytes = d.WarmReplicas, d.WarmWait, d.WarmBytes
-		c.WarmSegments, c.WarmEntryBytes = d.WarmSegments, d.WarmEntryBytes
+		c.WarmSegments, c.WarmEntryBytes, c.WarmHoldBytes = d.WarmSegments, d.WarmEntryBytes, d.WarmHoldBytes
 	}
 	if !strings.HasPrefix(string(text), "varve schedule 1\n") {
 		first, _, _ := strings.Cut(string(text[:min(len(text), 80)]), "\n")
