@@ -249,7 +249,7 @@ func everyCall(seed uint64, n int64) (done bool, err error) {
 	tree = newFaultTree(&mu, d)
 	b, err := openTree(context.Background(), tree, crashOptions)
 	if err != nil {
-		return done, fmt.Errorf("%w (the life before ended with %v)", err, a.err)
+		return done, fmt.Errorf("%w (the life before ended with: %w)", err, a.err)
 	}
 	if err = a.check(b); err == nil {
 		err = leftovers(b, tree)

@@ -18,8 +18,7 @@ type client struct {
 
 // belief is what a client may know of a topic.
 type belief struct {
-	may   []view // what may be so
-	doubt bool   // whatever a request of an unknown outcome may have done is in may
+	may []view // what may be so: one thing, until a request ends unknown
 }
 
 // view is one thing that a topic may be.

@@ -21,10 +21,7 @@ const (
 	fateCount
 )
 
-var (
-	errTest    = errors.New("test: it failed")
-	errCrashed = errors.New("test: crashed")
-)
+var errTest = errors.New("test: it failed")
 
 // world is a disk, a catalogue, and the driver of a machine over them.
 type world struct {
