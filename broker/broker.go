@@ -42,6 +42,8 @@ type Broker struct {
 
 	log *varve.Log // the catalogue; only effects on it use it
 
+	life    context.Context // ends with Close: nothing waits for a tier any more
+	die     context.CancelFunc
 	shut    sync.Once
 	stopped chan struct{} // closed by shut: nothing is tried again
 	ended   chan struct{} // closed when all is closed
@@ -85,12 +87,14 @@ func openTree(ctx context.Context, t tree, o Options) (*Broker, error) {
 		answers: make(map[topics.Ticket]chan topics.Outcome), topics: make(map[uint64]*Topic), parts: make(map[place]*Partition),
 		stopped: make(chan struct{}), ended: make(chan struct{}),
 	}
+	b.life, b.die = context.WithCancel(context.Background())
 	if o.Tiers != nil {
 		cold, _, _ := o.Tiers("tiers", 0, 0)
 		b.tiered = cold != nil
 	}
 	b.publish(nil)
 	if b.lock, err = t.lock(); err != nil {
+		b.die()
 		return nil, inUse(t.name(), err)
 	}
 	if o.Opening != nil {
@@ -281,6 +285,7 @@ func (b *Broker) Close(ctx context.Context) error {
 		b.mu.Lock()
 		b.machine.Close()
 		b.settle()
+		b.die()
 		go b.end()
 	})
 	select {

@@ -119,7 +119,9 @@ func (b *Broker) carryOpen(e *topics.Open) error {
 	s, err := b.openLog(d, e.Config, e.Create)
 	if err != nil {
 		s = &served{log: old.log, err: offline(d, err), epoch: old.epoch}
-		b.logger.Error("broker: partition is offline", "partition", d.String(), "cause", err)
+		if b.life.Err() == nil {
+			b.logger.Error("broker: partition is offline", "partition", d.String(), "cause", err)
+		}
 	}
 	p.state.Store(s)
 	return err
@@ -129,7 +131,7 @@ func (b *Broker) carryOpen(e *topics.Open) error {
 func (b *Broker) openLog(d topics.Dir, config []topics.Pair, create bool) (*served, error) {
 	o := b.logOptions(d, config)
 	o.Create, o.Existing = create, !create
-	l, err := varve.OpenFS(context.Background(), b.tree.partition(d), b.tree.name()+"/"+d.String(), o)
+	l, err := varve.OpenFS(b.life, b.tree.partition(d), b.tree.name()+"/"+d.String(), o)
 	if err != nil {
 		if errors.Is(err, disk.ErrNoSpace) && !errors.Is(err, varve.ErrNoSpace) {
 			err = fmt.Errorf("%w: %w", varve.ErrNoSpace, err)
@@ -146,12 +148,14 @@ func (b *Broker) openLog(d topics.Dir, config []topics.Pair, create bool) (*serv
 
 // carryRemove removes partitions: their logs are closed, then the tiers emptied, then the directories go.
 func (b *Broker) carryRemove(e *topics.Remove) error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	ctx, cancel := context.WithTimeout(b.life, closeGrace)
 	defer cancel()
 	for i := e.From; i < e.To; i++ {
 		d := topics.Dir{Topic: e.Topic, Incarnation: e.Incarnation, Partition: i}
 		if err := b.removePartition(ctx, d); err != nil {
-			b.logger.Error("broker: a partition of a deleted topic cannot be removed; it is tried again", "partition", d.String(), "cause", err)
+			if b.life.Err() == nil {
+				b.logger.Error("broker: a partition of a deleted topic cannot be removed; it is tried again", "partition", d.String(), "cause", err)
+			}
 			return err
 		}
 	}

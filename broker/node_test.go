@@ -431,3 +431,39 @@ func TestClosed(t *testing.T) {
 		t.Error("it is ready")
 	}
 }
+
+// hangingBucket answers nothing before its context ends.
+type hangingBucket struct{ tiers.Bucket }
+
+func (hangingBucket) Get(ctx context.Context, _ string, _ int64, _ []byte) (int, tiers.Object, error) {
+	<-ctx.Done()
+	return 0, tiers.Object{}, ctx.Err()
+}
+
+// TestTierHangs: a creation that waits for a tier ends with its caller's context, told as unknown, and does
+// not hold up Close; nothing of it is there afterwards.
+func TestTierHangs(t *testing.T) {
+	dir, bucket := t.TempDir(), testBucket(t)
+	var cold tiers.Bucket = hangingBucket{bucket}
+	o := Options{Log: testLog, Tiers: func(topic string, incarnation uint64, partition int32) (tiers.Bucket, string, varve.WarmOptions) {
+		return cold, topics.Dir{Topic: topic, Incarnation: incarnation, Partition: partition}.String() + "/", varve.WarmOptions{}
+	}}
+	b, err := Open(context.Background(), dir, o)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	_, err = b.Create(ctx, TopicSpec{Name: "a"})
+	wants(t, err, ErrUnknown, "deadline exceeded")
+	_, err = b.ProducerID(context.Background()) // others go on
+	must(t, err)
+	ctx, cancel = context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	must(t, b.Close(ctx))
+	cold = bucket
+	b = open(t, dir, o)
+	if _, err := b.Topic("a"); !errors.Is(err, ErrUnknownTopic) {
+		t.Error(err)
+	}
+	must(t, leftovers(b, b.tree))
+	create(t, b, "a", 1)
+}
