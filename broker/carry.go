@@ -148,7 +148,7 @@ func (b *Broker) openLog(d topics.Dir, config []topics.Pair, create bool) (*serv
 
 // carryRemove removes partitions: their logs are closed, then the tiers emptied, then the directories go.
 func (b *Broker) carryRemove(e *topics.Remove) error {
-	ctx, cancel := context.WithTimeout(b.life, closeGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	for i := e.From; i < e.To; i++ {
 		d := topics.Dir{Topic: e.Topic, Incarnation: e.Incarnation, Partition: i}
@@ -179,6 +179,8 @@ func (b *Broker) removePartition(ctx context.Context, d topics.Dir) error {
 		}
 	}
 	if b.options.Tiers != nil {
+		ctx, cancel := context.WithTimeout(b.life, closeGrace) // a node that closes waits for no tier
+		defer cancel()
 		if err := varve.EraseTiers(ctx, b.logOptions(d, nil)); err != nil {
 			return err
 		}
