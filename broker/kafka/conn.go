@@ -186,7 +186,7 @@ func (c *conn) decode(r *request) (kmsg.Request, error) {
 		return nil, &malformedError{what: fmt.Sprintf("%s version %d is unknown", r.api.name, r.version), size: len(r.frame.body)}
 	}
 	req.SetVersion(r.version)
-	if err := req.ReadFrom(r.body); err != nil {
+	if !r.api.measure(r.version, r.body) || req.ReadFrom(r.body) != nil {
 		return nil, &malformedError{what: fmt.Sprintf("body of %s version %d", r.api.name, r.version), size: len(r.frame.body)}
 	}
 	return req, nil

@@ -67,7 +67,7 @@ func (c *conn) fetch(r *request) error {
 	}
 	req := &c.asked
 	req.SetVersion(r.version)
-	if err := req.UnsafeReadFrom(r.body); err != nil {
+	if !r.api.measure(r.version, r.body) || req.UnsafeReadFrom(r.body) != nil {
 		*req = kmsg.FetchRequest{}
 		return &malformedError{what: "body of Fetch", size: len(r.frame.body)}
 	}

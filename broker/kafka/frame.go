@@ -107,12 +107,8 @@ func (r *frameReader) next(ctx context.Context) (f frame, err error) {
 	if length < frameBytesMin || length > r.limit {
 		return f, &frameError{length: length, limit: r.limit}
 	}
-	wait := r.patient + time.Duration(length/bytesPerSecond)*time.Second
-	if err := r.deadline(wait); err != nil {
-		return f, err
-	}
 	f = frame{budget: r.budget}
-	if err := r.body(ctx, &f, int(length), wait); err != nil {
+	if err := r.body(ctx, &f, int(length)); err != nil {
 		f.release()
 		return frame{}, err
 	}
@@ -131,14 +127,18 @@ func (r *frameReader) deadline(d time.Duration) error {
 	return nil
 }
 
-func (r *frameReader) body(ctx context.Context, f *frame, length int, wait time.Duration) error {
+// body reads in steps, each of which has its time.
+func (r *frameReader) body(ctx context.Context, f *frame, length int) error {
 	have := 0
 	for size := frameSmall; ; size *= frameGrowth {
 		want := min(size, length)
 		if want > frameSmall && f.held == 0 {
-			if err := r.reserve(ctx, f, int64(length), wait); err != nil {
+			if err := r.reserve(ctx, f, int64(length)); err != nil {
 				return err
 			}
+		}
+		if err := r.deadline(r.patient + time.Duration(want/bytesPerSecond)*time.Second); err != nil {
+			return err
 		}
 		grown := memory(want)
 		copy(grown, f.store[:have])
@@ -155,15 +155,12 @@ func (r *frameReader) body(ctx context.Context, f *frame, length int, wait time.
 }
 
 // reserve takes a whole frame off the budget, once its first bytes have come.
-func (r *frameReader) reserve(ctx context.Context, f *frame, length int64, wait time.Duration) error {
+func (r *frameReader) reserve(ctx context.Context, f *frame, length int64) error {
 	if !r.budget.tryTake(length) {
-		ctx, cancel := context.WithTimeout(ctx, wait)
+		ctx, cancel := context.WithTimeout(ctx, r.patient)
 		defer cancel()
 		if err := r.budget.take(ctx, length); err != nil {
 			return fmt.Errorf("kafka: no memory for a request of %d bytes: %w", length, err)
-		}
-		if err := r.deadline(wait); err != nil {
-			return err
 		}
 	}
 	f.held = length

@@ -13,6 +13,7 @@ type api struct {
 	min, max int16 // versions that are advertised
 	from     int16 // those below are advertised and refused
 	flexible int16 // first version whose headers have tags
+	layouts  []layout
 
 	// handle answers a decoded request; nil: produce and fetch have paths of their own.
 	handle func(ctx context.Context, c *conn, req kmsg.Request) kmsg.Response
@@ -47,7 +48,7 @@ func table() []*api {
 	}
 	byKey := make([]*api, all[len(all)-1].key+1)
 	for _, a := range all {
-		a.name, a.flexible = kmsg.NameForKey(a.key), flexibleFrom(a.key)
+		a.name, a.flexible, a.layouts = kmsg.NameForKey(a.key), flexibleFrom(a.key), layouts(a.key)
 		byKey[a.key] = a
 	}
 	return byKey
