@@ -16,7 +16,8 @@ func layouts(key int16) []layout {
 		return []layout{{9, "shi(s(iyt)t)t"}, {13, "shi(u(iyt)t)t"}}
 	case keyFetch:
 		return []layout{
-			{12, "iiiibii(s(iililit)t)(s(i)t)st"}, {13, "iiiibii(u(iililit)t)(u(i)t)st"},
+			{12, "iiiibii(s(iililit)t)(s(i)t)st"},
+			{13, "iiiibii(u(iililit)t)(u(i)t)st"},
 			{15, "iiibii(u(iililit)t)(u(i)t)st"},
 		}
 	case 2: // ListOffsets

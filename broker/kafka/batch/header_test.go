@@ -289,9 +289,9 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// FuzzBatch: what is accepted has exactly the records that its header says, walked as a whole and in
+// FuzzRecordBatch: what is accepted has exactly the records that its header says, walked as a whole and in
 // pieces alike, and stays accepted when it is patched.
-func FuzzBatch(f *testing.F) {
+func FuzzRecordBatch(f *testing.F) {
 	f.Add(three())
 	f.Add(encode(0, []testRecord{{}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
