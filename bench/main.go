@@ -25,9 +25,14 @@ const (
 	asyncAppends     = "single, async, not synced"
 	read128          = "read 128 B"
 	read1024         = "read 1 KiB"
+	servedDurable    = "served, durable"
+	servedRelaxed    = "served, not waiting for the disk"
+	servedRelay      = "served, producer to reader"
 
 	rawName = "raw"
 	ourName = "varve"
+
+	servedWriters = 1000 // callers that wait for an answer: so many records are on their way
 
 	tmpfsMagic = 0x01021994
 )
@@ -145,6 +150,19 @@ func (p *plan) jobs() []job {
 			})
 		}
 	}
+	writers := servedWriters
+	if p.smoke {
+		writers = 8
+	}
+	for _, workload := range []string{servedDurable, servedRelaxed} {
+		for _, c := range served {
+			add(workload, c.name, writers, recordBytes, func() (measurement, error) {
+				return appends(c, p.dir, workload == servedDurable, writers, 1, p.length)
+			})
+		}
+	}
+	add(servedRelay, rawName, 1, recordBytes, func() (measurement, error) { return ceiling(p.dir, 1, p.length) })
+	add(servedRelay, served[0].name, 1, recordBytes, func() (measurement, error) { return relayed(p.dir, p.length) })
 	for _, c := range contenders(false) {
 		add(pageCacheBatches, c.name, 1, recordBytes, func() (measurement, error) {
 			return appends(c, p.dir, false, 1, batchSize, p.length)

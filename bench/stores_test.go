@@ -9,7 +9,7 @@ import (
 // TestStores writes a few batches from several goroutines through every contender and reads them
 // back after opening again.
 func TestStores(t *testing.T) {
-	for _, c := range contenders(true) {
+	for _, c := range append(contenders(true), served...) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir() + "/log"
 			s, err := c.open(dir, false)
