@@ -177,10 +177,11 @@ func (l *links) cut() {
 
 // warmReport is what was logged of the warm tier.
 type warmReport struct {
-	fails   int    // completions in a row after which it had not answered
-	unsafe  uint32 // what was found of the server
-	stalled bool
-	waives  bool // Options.Warm.AckOnTimeout
+	fails      int    // completions in a row after which it had not answered
+	unsafe     uint32 // what was found of the server
+	unmirrored *core.UnmirroredError
+	stalled    bool
+	waives     bool // Options.Warm.AckOnTimeout
 }
 
 // reportWarm logs that the warm tier has ceased to answer, or answers again, and what makes it unsafe.
@@ -194,8 +195,14 @@ func (l *Log) reportWarm() {
 			l.logger.Warn("varve: the warm tier may lose what it confirmed", "dir", l.name, "finding", f.String())
 		})
 	}
-	switch {
+	switch lost := (*core.UnmirroredError)(nil); {
 	case l.core.Phase() == core.Failed || l.core.Phase() == core.Closed:
+	case errors.As(failure, &lost):
+		if r.fails = 0; lost != r.unmirrored {
+			l.logger.Error("varve: what is damaged on disk will not be in the warm tier: appends that waited for that end with an unknown outcome",
+				"dir", l.name, "error", lost)
+		}
+		r.unmirrored = lost
 	case failure != nil:
 		if r.fails++; r.fails == tierFailsMax {
 			s := l.core.Stats()

@@ -30,8 +30,9 @@
 //   - super.go, hot.go: superblock saves, zero-filling, removals
 //   - retention.go: how Start moves; producers.go: repeated batches
 //   - cold.go, pages.go, merge.go: the cold tier while the log runs, its catalogue, and an open that merges it
-//   - warm.go, warmlook.go, warmlimit.go, warmboot.go: the warm tier: what is mirrored, what is known to be
-//     there, what waits for it, and an open that claims it; warmeffect.go: its effects
+//   - warm.go, warmlook.go, warmlimit.go, warmsource.go, warmboot.go: the warm tier: what is mirrored, what is
+//     known to be there, what waits for it, what cannot be mirrored, and an open that claims it; warmeffect.go:
+//     its effects
 //   - view.go, cursor.go: reading
 //
 // # Invariants

@@ -119,7 +119,8 @@ const (
 	MarkHealFailed                    // or could not be
 	MarkWarmDoubt                     // a new marker, because nobody knows what the warm tier holds
 	MarkCutHeld                       // a commit waits until what is written is mirrored
-	MarkWarmSource                    // a batch to mirror does not verify on disk
+	MarkWarmSource                    // a batch to mirror does not verify on disk, or cannot be read
+	MarkWarmPassed                    // and is passed over
 	MarkWarmFull                      // the warm tier had no memory
 	MarkWarmLost                      // it lost what it had
 	MarkWarmShort                     // too few replicas confirmed

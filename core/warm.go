@@ -48,6 +48,7 @@ type warmState struct {
 	unsure  bool // what was written last is not confirmed, and the policy goes on without
 	lookAt  Time // Mono at which an idle log asks whether it is all there still
 	shortAt Time // Mono at which a marker asks again for what too few replicas confirmed
+	unread  int  // times in a row that the disk did not give back what is to be mirrored
 	failure error
 	short   warmShortError // failure, of that kind
 	unsafe  uint32         // what the last look at the server found
@@ -133,9 +134,7 @@ func (l *Log) nextWarm(now Now) Effect {
 		return nil
 	}
 	if next := l.onDisk(w.sent); w.sent < next { // not on disk: in the cold tier, given up, or damaged
-		w.spans = w.spans[:0]
-		w.from, w.end, w.sent, w.confirmed = next, next, next, WarmID{}
-		l.advanceWarm(now)
+		l.passOver(now, next)
 	}
 	l.wantTrimWarm()
 	if w.sent < l.written {
@@ -297,10 +296,8 @@ func (w *warmState) doWithout(now Now, confirmed, wanted int) {
 func (l *Log) onMirror(now Now, e *Mirror, err error) {
 	w := &l.warm
 	switch {
-	case err != nil && e.Failed == StepCheck: // the disk does not hold what was written
-		l.mark(MarkWarmSource)
-		l.stats.Corruptions++
-		w.failure, w.retryAt = err, now.Mono+second
+	case err != nil && e.Failed != StepWrite: // the disk does not give back what was written
+		l.sourceFailed(now, err)
 		return
 	case err != nil:
 		l.doubtWarm(now, err)
@@ -323,6 +320,7 @@ func (l *Log) onMirror(now Now, e *Mirror, err error) {
 		l.doubtWarm(now, w.shorter(e.Confirmed, e.Replicas))
 		return
 	}
+	w.unread = 0
 	h := &e.Entry
 	w.last = WarmID{h.Generation, h.End}
 	w.add(warmSpan{h.First, h.End, e.SourceEpoch, h.Generation, e.Bytes}, l.cfg.SegmentBytes)

@@ -225,3 +225,54 @@ func TestNothingElseHoldsACut(t *testing.T) {
 		cut(t, r)
 	})
 }
+
+// TestABatchThatCannotBeReadIsPassedOver: what the disk does not give back for its mirror is asked for three
+// times. Then it is passed over: who waited for it has an unknown outcome, the error names file and position,
+// and what is appended next, into a file of its own, is mirrored and acked as ever.
+func TestABatchThatCannotBeReadIsPassedOver(t *testing.T) {
+	r := newWarmRig(t, 100_000, 200_000)
+	damage := &core.CorruptError{Segment: 1, Pos: 512}
+	r.append(0)
+	failed := core.Offset(1)
+	for tries := 0; tries < 3; {
+		r.ask()
+		m, ok := r.flying[core.Warm].(*core.Mirror)
+		if !ok {
+			if r.flying == [core.LaneCount]core.Effect{} {
+				r.now.Mono += 500_000_000
+				r.log.Tick(r.now)
+				r.drain()
+				continue
+			}
+			r.step()
+			continue
+		}
+		if tries++; m.Entry.First != 0 {
+			t.Fatalf("try %d: %+v", tries, m.Entry)
+		}
+		r.flying[core.Warm] = nil
+		m.Failed = core.StepRead
+		r.log.Complete(r.now, m, damage)
+		r.drain()
+		s := r.log.Stats()
+		if tries < 3 && (!errors.Is(s.WarmError, damage) || s.WarmEnd != 0) {
+			t.Fatalf("try %d: %+v", tries, s)
+		}
+	}
+	s := r.log.Stats()
+	lost := (*core.UnmirroredError)(nil)
+	if !errors.As(s.WarmError, &lost) || lost.First != 0 || lost.End != failed || !errors.Is(lost, damage) {
+		t.Fatal(s.WarmError)
+	}
+	if len(r.acked) != 1 || !errors.Is(r.acked[0].Err, core.ErrUnknown) || s.WarmStalled || r.log.Committed() != failed || s.Corruptions != 1 {
+		t.Fatalf("%v %+v", r.acked, s)
+	}
+	r.acked = r.acked[:0]
+	r.append(1)
+	for len(r.acked) == 0 {
+		r.step()
+	}
+	if s := r.log.Stats(); r.acked[0].Err != nil || s.WarmFrom != failed || s.WarmEnd != 2 || s.WarmError != nil || s.Rolls != 1 {
+		t.Fatalf("%v %+v", r.acked, s)
+	}
+}

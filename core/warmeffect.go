@@ -87,7 +87,7 @@ type Mirror struct {
 	Source      Extent          // where the batches are read
 	SourceEpoch Epoch           // of the batches
 	Pos         int64           // of a batch boundary at or before First there; 0: look it up
-	BytesMax    int64           // of the entry, unless one batch is longer; then Entry.End comes back less
+	BytesMax    int64           // of the entry, unless one batch is longer; then, or where the next cannot be read, Entry.End comes back less
 	On          WarmConn
 	Replicas    int
 	Wait        Time

@@ -123,6 +123,7 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkWarmDoubt:         "warm-doubt",
 	core.MarkCutHeld:           "cut-held",
 	core.MarkWarmSource:        "warm-source",
+	core.MarkWarmPassed:        "warm-passed",
 	core.MarkWarmFull:          "warm-full",
 	core.MarkWarmLost:          "warm-lost",
 	core.MarkWarmShort:         "warm-short",

@@ -55,13 +55,17 @@ func (s *Store) gather(e *core.Mirror) (core.Step, error) {
 	first, next := h.First, h.First
 	for next < h.End && !s.full(e) {
 		f, err := c.Next(v, h.End, readBytes)
-		if err != nil {
-			return core.StepCheck, err
+		if err == nil {
+			if f.Pos == 0 {
+				f.Pos = e.Pos
+			}
+			err = c.Complete(f, s.files.Fetch(f, &s.handle))
 		}
-		if f.Pos == 0 {
-			f.Pos = e.Pos
-		}
-		if err := c.Complete(f, s.files.Fetch(f, &s.handle)); err != nil {
+		switch {
+		case err != nil && h.Batches > 0: // what lies before it is whole
+			h.End = next
+			continue
+		case err != nil:
 			return core.StepRead, err
 		}
 		for next < h.End && !s.full(e) {
@@ -81,7 +85,7 @@ func (s *Store) gather(e *core.Mirror) (core.Step, error) {
 	}
 	h.First, h.End, h.BodyBytes = first, next, int64(len(s.value)-head)
 	_, err := warmentry.AppendHeader(s.value[:0], h)
-	return core.StepCheck, err
+	return core.StepWrite, err
 }
 
 // full reports whether an entry that has a batch has reached what it may have.
