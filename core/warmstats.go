@@ -18,6 +18,11 @@ func (l *Log) WarmTrouble() (unsafe uint32, failure error) {
 	return l.warm.unsafe, kept(l.warm.failure)
 }
 
+// WarmSpan returns WarmFrom and WarmEnd of Stats, and whether there is a WarmError, at little cost.
+func (l *Log) WarmSpan() (from, end Offset, failing bool) {
+	return l.warm.from, l.warm.end, l.warm.failure != nil
+}
+
 // WarmStalled reports whether what is written has waited too long for the warm tier.
 func (l *Log) WarmStalled() bool { return l.warm.stalled }
 

@@ -77,9 +77,10 @@ func (w *World) segments() []model.SegmentSpan {
 
 // age notes of which time a segment is.
 func (w *World) age(s *model.SegmentSpan) {
-	s.Newest = w.clock.now().Wall
 	if s.End > 0 && s.End <= int64(len(w.walls)) {
 		s.Newest = w.walls[s.End-1]
+	} else {
+		s.Newest = w.clock.now().Wall
 	}
 	s.Seen = w.firstSeen(s.End, s.Newest)
 }
@@ -312,8 +313,10 @@ func (w *World) quiet() bool {
 	if w.log.Phase() != core.Ready || w.wait < len(w.waiting) || !w.idle(core.LaneCount) {
 		return false
 	}
-	if s := w.log.Stats(); w.h.Warm() && !w.damaged() && (w.log.Committed() < w.log.End() || s.WarmEnd < w.log.End() || s.WarmError != nil) {
-		return false
+	if w.h.Warm() && !w.damaged() {
+		if _, end, failing := w.log.WarmSpan(); failing || min(end, w.log.Committed()) < w.log.End() {
+			return false
+		}
 	}
 	for i := range w.readers {
 		if w.readers[i].fetch != nil {

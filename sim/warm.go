@@ -115,11 +115,12 @@ func (w *World) warmTold() {
 	if p := w.log.Phase(); p != core.Ready && p != core.Closing {
 		return
 	}
-	s := w.log.Stats()
-	if s.WarmEnd > max(s.WarmFrom, w.warm.held) {
+	from, end, _ := w.log.WarmSpan()
+	held := max(from, w.warm.held)
+	if end > held {
 		w.fail("K12", "the log says that the warm tier confirmed records which too few replicas have")
 	}
-	if w.acksAll() && !w.damaged() && w.log.Committed() > max(s.WarmFrom, w.warm.held) {
+	if w.acksAll() && !w.damaged() && w.log.Committed() > held {
 		w.fail("K1", "records were acked which fewer replicas of the warm tier have than were asked for")
 	}
 }
@@ -337,7 +338,7 @@ func (w *World) auditWarm() {
 			return
 		}
 	}
-	from := w.log.Stats().WarmFrom
+	from, _, _ := w.log.WarmSpan()
 	if end := t.holds(w, from); end < w.log.Committed() {
 		w.fail("K12", "records are committed, the log has come to rest, and the warm tier lacks them")
 		if w.Trace != nil {

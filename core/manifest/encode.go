@@ -138,10 +138,12 @@ func appendInt(dst []byte, key string, v int64) []byte {
 const hexDigits = "0123456789abcdef"
 
 func appendHex(dst []byte, v uint64, digits int) []byte {
-	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
-		dst = append(dst, hexDigits[v>>shift&15])
+	var b [16]byte
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = hexDigits[v&15]
+		v >>= 4
 	}
-	return dst
+	return append(dst, b[16-digits:]...)
 }
 
 func appendBytes(dst, b []byte) []byte {
