@@ -72,13 +72,14 @@ const (
 )
 
 func (w *warmState) reset() {
+	room := func(e *warmentry.Entry) warmentry.Entry { return warmentry.Entry{Lineage: e.Lineage[:0]} }
+	found := func(e *WarmEntry) WarmEntry { return WarmEntry{Header: room(&e.Header)} }
 	*w = warmState{
 		spans: w.spans[:0], lineage: w.lineage[:0],
-		read: ReadWarm{
-			Entries: w.read.Entries[:0], First: WarmEntry{Header: warmentry.Entry{Lineage: w.read.First.Header.Lineage[:0]}},
-		},
-		fence:  FenceWarm{Marker: warmentry.Entry{Lineage: w.fence.Marker.Lineage[:0]}},
-		mirror: Mirror{Entry: warmentry.Entry{Lineage: w.mirror.Entry.Lineage[:0]}},
+		probe:  ProbeWarm{Top: found(&w.probe.Top)},
+		read:   ReadWarm{Entries: w.read.Entries[:0], First: found(&w.read.First)},
+		fence:  FenceWarm{Marker: room(&w.fence.Marker), Top: found(&w.fence.Top)},
+		mirror: Mirror{Entry: room(&w.mirror.Entry), Predecessor: found(&w.mirror.Predecessor)},
 	}
 }
 

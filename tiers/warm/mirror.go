@@ -76,9 +76,8 @@ func (s *Store) gather(e *core.Mirror) (core.Step, error) {
 			if next == h.First {
 				first = b.Base // a trim may have cut inside of it
 			}
-			var identity [segment.IdentityBytes]byte
-			segment.PutIdentity(identity[:], &b.Identity, seed)
-			s.value = warmentry.AppendBatch(s.value, identity[:], b.Payload)
+			segment.PutIdentity(s.identity[:], &b.Identity, seed)
+			s.value = warmentry.AppendBatch(s.value, s.identity[:], b.Payload)
 			next = b.Identity.End()
 			h.Batches++
 		}

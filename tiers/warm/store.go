@@ -23,6 +23,8 @@ type Store struct {
 	handle disk.Handle
 	value  []byte // of the entry that is built
 
+	identity [segment.IdentityBytes]byte // scratch of gather
+
 	probe  valkey.Probe
 	fence  valkey.Fence
 	mirror valkey.Mirror
