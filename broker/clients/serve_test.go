@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"varve/broker/brokertest"
+	"varve/tiers/tiertest"
 )
 
 // refused runs serve where it must not start, and wants one line and an exit code.
@@ -224,5 +225,26 @@ func TestServeThroughABucket(t *testing.T) {
 	create(t.Context(), t, n, "orders", 2)
 	if got := consume(t.Context(), t, n, "orders", 2); len(got) != 0 {
 		t.Fatalf("a new topic holds %d records", len(got))
+	}
+}
+
+// TestServeWithValkey: with a warm tier each partition has a stream of its own, which goes with its topic.
+func TestServeWithValkey(t *testing.T) {
+	server := tiertest.StartValkey(t)
+	n := brokertest.Start(t, "--warm-endpoints="+server.Addr, "--warm-wait-replicas=0", "--create")
+	create(t.Context(), t, n, "orders", 2)
+	c := client(t, n, kgo.DefaultProduceTopic("orders"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	for i := range 10 {
+		if err := c.ProduceSync(t.Context(), &kgo.Record{Partition: int32(i % 2), Value: []byte("x")}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, body := get(t, n, "/metrics"); !strings.Contains(body, "\n"+`varve_tier_end{partition="1",tier="warm",topic="orders"} 5`) {
+		t.Error("the warm tier does not have the records")
+	}
+	n.Kill()
+	n.Open(t)
+	if got := consume(t.Context(), t, n, "orders", 2); len(got) != 10 {
+		t.Fatalf("%d records", len(got))
 	}
 }
