@@ -7,6 +7,7 @@ import (
 
 	"varve/core"
 	"varve/tiers"
+	"varve/tiers/valkey"
 )
 
 // EraseTiers removes what the tiers of a log hold: every object and upload under Options.ColdPrefix, which
@@ -29,7 +30,27 @@ func EraseTiers(ctx context.Context, o Options) error {
 	if o.Warm.Dialer == nil {
 		return nil
 	}
-	return eraseStream(ctx, &o.Warm, &c)
+	return o.Warm.run(ctx, &c, (*valkey.Store).Remove)
+}
+
+// TiersEmpty reports whether the tiers of a log hold nothing under its prefix and its name.
+func TiersEmpty(ctx context.Context, o Options) (bool, error) {
+	c := o.config()
+	if err := o.validate(&c); err != nil {
+		return false, err
+	}
+	if o.Cold != nil {
+		objects, err := o.Cold.List(ctx, o.ColdPrefix, "", 1)
+		if err != nil || len(objects) > 0 {
+			return false, err
+		}
+	}
+	if o.Warm.Dialer == nil {
+		return true, nil
+	}
+	var look valkey.Probe
+	err := o.Warm.run(ctx, &c, func(s *valkey.Store) error { return s.Probe(&look) })
+	return look.Entries == 0 && look.LastID.IsZero(), err
 }
 
 // erasePrefix deletes objects from the first on, so that the list may be read again after a failure.
@@ -59,19 +80,21 @@ func erasePrefix(ctx context.Context, b tiers.Bucket, prefix string) error {
 	}
 }
 
-// eraseStream removes the stream of the warm tier.
-func eraseStream(ctx context.Context, o *WarmOptions, c *core.Config) error {
+// run runs an operation on the stream, which ends with the context.
+func (o *WarmOptions) run(ctx context.Context, c *core.Config, operation func(*valkey.Store) error) error {
 	store, links, err := o.stream(c)
 	if err != nil {
 		return err
 	}
 	done := make(chan error, 1)
-	go func() { done <- errors.Join(store.Remove(), store.Close()) }()
+	go func() { done <- errors.Join(operation(store), store.Close()) }()
 	select {
 	case err = <-done:
+		links.cut()
+		return err
 	case <-ctx.Done():
-		err = ctx.Err()
+		links.cut() // which ends the operation
+		<-done
+		return ctx.Err()
 	}
-	links.cut()
-	return err
 }

@@ -36,10 +36,22 @@ func TestEraseTiers(t *testing.T) {
 	if err := errors.Join(m.Export(ctx, 10), m.Close(ctx)); err != nil {
 		t.Fatal(err)
 	}
+	look := func(want bool) {
+		t.Helper()
+		alone := o
+		alone.Cold, alone.ColdPrefix = nil, ""
+		for _, o := range []Options{o, alone} {
+			if empty, err := TiersEmpty(ctx, o); err != nil || empty != want {
+				t.Fatalf("empty %v, %v", empty, err)
+			}
+		}
+	}
+	look(false)
 	for range 2 {
 		if err := EraseTiers(ctx, o); err != nil {
 			t.Fatal(err)
 		}
+		look(true)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)

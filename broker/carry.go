@@ -19,7 +19,7 @@ var (
 	errNotYet   = errors.New("it is not open yet")
 	errDeleted  = errors.New("its topic is deleted")
 	errOpening  = errors.New("it is being opened again")
-	errNotFresh = errors.New("a new partition found what another log left; nothing of it is touched")
+	errNotFresh = errors.New("its tiers hold what another log left, which is not touched: give the node a prefix and names of its own")
 )
 
 // carry carries an effect of the machine out.
@@ -131,6 +131,11 @@ func (b *Broker) carryOpen(e *topics.Open) error {
 func (b *Broker) openLog(d topics.Dir, config []topics.Pair, create bool) (*served, error) {
 	o := b.logOptions(d, config)
 	o.Create, o.Existing = create, !create
+	if create && b.options.Tiers != nil {
+		if err := b.reserve(d, &o); err != nil {
+			return nil, err
+		}
+	}
 	l, err := varve.OpenFS(b.life, b.tree.partition(d), b.tree.name()+"/"+d.String(), o)
 	if err != nil {
 		if errors.Is(err, disk.ErrNoSpace) && !errors.Is(err, varve.ErrNoSpace) {
@@ -139,11 +144,23 @@ func (b *Broker) openLog(d topics.Dir, config []topics.Pair, create bool) (*serv
 		return nil, err
 	}
 	s := l.Stats()
-	if create && (s.Epoch != 1 || s.End != 0) {
-		_ = l.Close(context.Background())
-		return nil, errNotFresh
-	}
 	return &served{log: l, config: slices.Clone(config), epoch: int32(s.Epoch)}, nil
+}
+
+// reserve makes the directory of a partition that is to have tiers, once these were found empty. Where there
+// is a directory, what they hold is this partition's.
+func (b *Broker) reserve(d topics.Dir, o *varve.Options) error {
+	switch empty, err := varve.TiersEmpty(b.life, *o); {
+	case err != nil:
+		return err
+	case !empty:
+		return errNotFresh
+	}
+	fs := b.tree.partition(d)
+	if err := fs.Mkdir(disk.DirLog); err != nil {
+		return err
+	}
+	return fs.SyncDir(disk.DirParent)
 }
 
 // carryRemove removes partitions: their logs are closed, then the tiers emptied, then the directories go.
@@ -152,7 +169,7 @@ func (b *Broker) carryRemove(e *topics.Remove) error {
 	defer cancel()
 	for i := e.From; i < e.To; i++ {
 		d := topics.Dir{Topic: e.Topic, Incarnation: e.Incarnation, Partition: i}
-		if err := b.removePartition(ctx, d); err != nil {
+		if err := b.removePartition(ctx, d, e.Begun); err != nil {
 			if b.life.Err() == nil {
 				b.logger.Error("broker: a partition of a deleted topic cannot be removed; it is tried again", "partition", d.String(), "cause", err)
 			}
@@ -165,7 +182,7 @@ func (b *Broker) carryRemove(e *topics.Remove) error {
 	return b.tree.remove(topics.Dir{Topic: e.Topic, Incarnation: e.Incarnation, Partition: -1})
 }
 
-func (b *Broker) removePartition(ctx context.Context, d topics.Dir) error {
+func (b *Broker) removePartition(ctx context.Context, d topics.Dir, begun bool) error {
 	at := place{d.Incarnation, d.Partition}
 	b.mu.Lock()
 	p := b.parts[at]
@@ -178,7 +195,15 @@ func (b *Broker) removePartition(ctx context.Context, d topics.Dir) error {
 			}
 		}
 	}
-	if b.options.Tiers != nil {
+	erase := b.options.Tiers != nil
+	if erase && begun {
+		if _, err := b.tree.partition(d).List(nil); errors.Is(err, disk.ErrNotExist) {
+			erase = false // never reserved: what the tiers hold is somebody else's
+		} else if err != nil {
+			return err
+		}
+	}
+	if erase {
 		ctx, cancel := context.WithTimeout(b.life, closeGrace) // a node that closes waits for no tier
 		defer cancel()
 		if err := varve.EraseTiers(ctx, b.logOptions(d, nil)); err != nil {

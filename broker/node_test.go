@@ -432,6 +432,37 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// TestTiersOfAnother: what another log left in the tiers of a new partition is never touched: not by the
+// creation, which fails, not by undoing that, and not by a later open.
+func TestTiersOfAnother(t *testing.T) {
+	ctx, dir, bucket := context.Background(), t.TempDir(), testBucket(t)
+	o := Options{Log: testLog, Tiers: func(topic string, incarnation uint64, partition int32) (tiers.Bucket, string, varve.WarmOptions) {
+		return bucket, topics.Dir{Topic: topic, Incarnation: incarnation, Partition: partition}.String() + "/", varve.WarmOptions{}
+	}}
+	old := open(t, t.TempDir(), o)
+	x := create(t, old, "a", 2)
+	appendTo(t, x, 1, "v")
+	p, _ := x.Partition(1)
+	must(t, p.Log().Export(ctx, 1))
+	shut(t, old)
+	before, err := bucket.List(ctx, "topics/", "", 100)
+	must(t, err)
+	for range 2 {
+		b := open(t, dir, o)
+		if len(b.Topics()) == 0 {
+			_, err = b.Create(ctx, TopicSpec{Name: "a", Partitions: 2})
+			if err != nil {
+				wants(t, err, nil, "another log left")
+			}
+		}
+		must(t, leftovers(b, b.tree))
+		shut(t, b)
+		if after, err := bucket.List(ctx, "topics/a/1/", "", 100); err != nil || len(after) != len(before) {
+			t.Fatalf("%v, %v, before %v", after, err, before)
+		}
+	}
+}
+
 // hangingBucket answers nothing before its context ends.
 type hangingBucket struct{ tiers.Bucket }
 

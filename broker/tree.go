@@ -105,10 +105,7 @@ func (t *dirTree) partition(d topics.Dir) disk.FS { return partitionFS{osfs.New(
 
 func (t *dirTree) list(dirs []topics.Dir, others []string) ([]topics.Dir, []string, error) {
 	root := filepath.Join(t.dir, topicsName)
-	names, err := os.ReadDir(root)
-	if errors.Is(err, os.ErrNotExist) {
-		return dirs, others, nil
-	}
+	names, err := readDir(root)
 	for _, name := range names {
 		if !name.IsDir() || topics.CheckName(name.Name()) != nil {
 			others = append(others, filepath.Join(topicsName, name.Name()))
@@ -123,7 +120,7 @@ func (t *dirTree) list(dirs []topics.Dir, others []string) ([]topics.Dir, []stri
 
 // listTopic finds the incarnations of a topic.
 func listTopic(root, topic string, dirs []topics.Dir, others []string) ([]topics.Dir, []string, error) {
-	incarnations, err := os.ReadDir(filepath.Join(root, topic))
+	incarnations, err := readDir(filepath.Join(root, topic))
 	if err != nil {
 		return dirs, others, err
 	}
@@ -134,7 +131,7 @@ func listTopic(root, topic string, dirs []topics.Dir, others []string) ([]topics
 			continue
 		}
 		dirs = append(dirs, topics.Dir{Topic: topic, Incarnation: n, Partition: -1})
-		partitions, err := os.ReadDir(filepath.Join(root, topic, x.Name()))
+		partitions, err := readDir(filepath.Join(root, topic, x.Name()))
 		if err != nil {
 			return dirs, others, err
 		}
@@ -148,6 +145,15 @@ func listTopic(root, topic string, dirs []topics.Dir, others []string) ([]topics
 		}
 	}
 	return dirs, others, nil
+}
+
+// readDir is os.ReadDir where a directory that is missing, or goes meanwhile, is empty.
+func readDir(dir string) ([]os.DirEntry, error) {
+	all, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return all, err
 }
 
 // number reads the name of a directory that is a number in its one form.

@@ -220,9 +220,12 @@ func play(cfg Config, fates map[int]fate) (effects int, marks MarkSet, err error
 	}
 	n := effects
 	marks |= w.m.Marks()
-	if fates == nil { // in this very life
-		w.tidy()
+	w.fate = func(Effect) fate { return carriedOut } // in this very life
+	for range 2 {
+		w.m.Retry()
+		survive()
 	}
+	w.tidy()
 	w.rest()
 	c.check()
 	if len(w.waiting) > 0 {

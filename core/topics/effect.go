@@ -45,8 +45,8 @@ type Trim struct {
 // Open opens the log of a partition with a configuration. One that is open with another configuration,
 // or poisoned, is closed before; one that is open with this one stays as it is.
 //
-// With Create it must not exist in any tier, and is made: success promises that it is durable, with the
-// directories on the way to it. Without, it must exist: it is an error if neither its directory nor a
+// With Create it must not exist in any tier, which is looked at before its directory is made durably. Then
+// it is made: success promises that it is durable, with the directories on the way to it. Without, it must exist: it is an error if neither its directory nor a
 // tier holds it. An error leaves the partition offline and whatever there is as it is.
 type Open struct {
 	Topic       string
@@ -67,6 +67,9 @@ type Remove struct {
 	Incarnation uint64
 	From, To    int32
 	Whole       bool
+	// Begun: nobody knows whether they were made. What the tiers hold is theirs only where there is a
+	// directory: it is made, durably, once they were found empty.
+	Begun bool
 
 	in *Remove
 }

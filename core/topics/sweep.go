@@ -49,8 +49,9 @@ func (m *Machine) nextRemove() Effect {
 			m.freeRemoves = e.in
 		}
 		*e = Remove{Topic: t.Name, Incarnation: t.Incarnation, To: max(t.Partitions, t.Growing), Whole: s.whole}
+		e.Begun = t.Status == Begun
 		if !s.whole {
-			e.From = t.Partitions
+			e.From, e.Begun = t.Partitions, true
 		}
 		return e
 	}
