@@ -245,10 +245,13 @@ func (c *coldState) wantUpload(l *Log) {
 		return
 	}
 	base, end := x.First, Offset(0) // where an object ends a batch does; at Start one may not
-	if all := c.list.whole.Segments; to == &c.after {
+	switch all, pages := c.list.whole.Segments, c.m.Pages; {
+	case to == &c.after:
 		end = c.pending.entry.End
-	} else if len(all) > 0 {
+	case len(all) > 0:
 		end = all[len(all)-1].End
+	case len(pages) > 0: // wholly below Start, and its objects are deleted: it stands in the manifest still
+		end = pages[len(pages)-1].End
 	}
 	if base < end && end < x.End {
 		base = end
