@@ -15,10 +15,10 @@ func (p *Plan) reconcile(s *segment.Superblock, cfg *Config, marks *MarkSet) {
 	p.quarantines, p.Declared = p.quarantines[:0], p.Declared[:0]
 	p.Refused, p.Torn, p.TornBytes = nil, false, 0
 	p.Start, p.HotStart = s.Start, s.HotStart
-	if p.cold != nil { // the manifest's moves first
+	switch {
+	case p.cold != nil: // the manifest's moves first; what an entry of the warm tier says, a fenced owner may only have wanted
 		p.Start = max(p.Start, p.cold.Start)
-	}
-	if p.warm != nil {
+	case p.warm != nil:
 		p.Start = max(p.Start, p.warm.start)
 	}
 	r.measureFiles()
