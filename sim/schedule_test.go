@@ -14,8 +14,8 @@ import (
 
 func TestTextRoundTrip(t *testing.T) {
 	var s Schedule
-	for seed := range uint64(300) {
-		Expand(&s, seed, 0)
+	for seed := range uint64(400) {
+		ExpandMix(&s, Mix(seed)%mixCount, seed, 0)
 		text := s.AppendText(nil)
 		got, err := Parse(text)
 		if err != nil {

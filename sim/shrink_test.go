@@ -150,7 +150,7 @@ func TestUnusual(t *testing.T) {
 func TestShrinkStaysLegal(t *testing.T) {
 	var s Schedule
 	for seed := range uint64(40) {
-		Expand(&s, seed, 40)
+		ExpandMix(&s, Mix(seed)%mixCount, seed, 40)
 		n, most := 0, len(s.Events)
 		tries := Shrink(&s, 700, func(s *Schedule) bool {
 			n++

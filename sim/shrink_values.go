@@ -98,6 +98,14 @@ func (x *shrinker) header() {
 	for op := range x.best.Header.Rates {
 		x.try(func(s *Schedule) { s.Header.Rates[op] = 0 })
 	}
+	x.try(func(s *Schedule) { s.Header.Bucket = 0 })
+	for set := uint64(x.best.Header.Bucket); set != 0; set &= set - 1 {
+		x.try(func(s *Schedule) { s.Header.Bucket &^= 1 << bits.TrailingZeros64(set) })
+	}
+	x.try(func(s *Schedule) { s.Header.Server = 0 })
+	for set := uint64(x.best.Header.Server); set != 0; set &= set - 1 {
+		x.try(func(s *Schedule) { s.Header.Server &^= 1 << bits.TrailingZeros64(set) })
+	}
 	x.try(func(s *Schedule) { s.Header.Clients = 1 })
 	x.try(func(s *Schedule) { s.Header.Capacity = 0 })
 	x.try(func(s *Schedule) { s.Header.Write, s.Header.Sync = plainWrite, plainSync })
@@ -163,9 +171,9 @@ func (h *Header) Unusual() []string {
 
 func (x *shrinker) config() {
 	plain := plainConfig()
-	if x.best.Header.Cold() { // both have a cold tier, or none; and something has to make the log
-		plain.Cold, plain.Create = true, true
-	}
+	h := &x.best.Header // both have a tier, or neither; and something has to make the log
+	plain.Cold, plain.Warm = h.Cold(), h.Warm()
+	plain.Create = plain.Cold || plain.Warm
 	plain.LogID, plain.Nonce = x.best.Header.Config[0].LogID, x.best.Header.Config[0].Nonce
 	x.try(func(s *Schedule) { s.Header.Config[0], s.Header.Config[1] = plain, plain })
 	for n := range x.best.Header.Config {

@@ -195,7 +195,7 @@ func (p *parser) header(words []string) error {
 	h := &p.s.Header
 	key, rest := words[0], words[1:]
 	switch key {
-	case "seed", "clients", "capacity":
+	case "seed", "clients", "capacity", "replicas", "persist":
 		if len(rest) != 1 {
 			return p.fail("one number", strings.Join(rest, " "))
 		}
