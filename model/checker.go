@@ -172,6 +172,15 @@ func (c *Checker) Ticket(id OpID) (first, end Offset, ok bool) {
 	return p.first, p.end, p.end > p.first
 }
 
+// Holds reports whether the records of an append are in the log.
+func (c *Checker) Holds(id OpID) bool {
+	p := c.op(id)
+	if p.duplicate {
+		p = &c.ops[p.target]
+	}
+	return p.inLog && p.end <= c.End()
+}
+
 // event opens an event; false means that the run is over.
 func (c *Checker) event(now Time) bool {
 	c.stamp++

@@ -75,6 +75,7 @@ func (x *expander) coldHeader() {
 	for op := range fakebucket.OpCount {
 		if h.Bucket&fakebucket.CallFaults(op) != 0 {
 			h.Refusals[op] = level
+			x.failing = x.failing || level > 0
 		}
 	}
 	h.Refusals[fakebucket.OpGet] /= 4

@@ -32,6 +32,7 @@ func (x *expander) warmHeader() {
 		if serverFaults.Has(f) && x.percent(35) {
 			h.Server |= f.Bit()
 			h.Strikes[f] = level
+			x.failing = x.failing || level > 0
 		}
 	}
 	if x.on(SwLose) || x.on(SwMove) {

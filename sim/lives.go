@@ -245,6 +245,9 @@ func (w *World) idle(before core.Lane) bool {
 func (w *World) opened() {
 	p, l := &w.process, w.log
 	another := w.anotherLog()
+	if p.accept && w.h.Warm() {
+		w.gaveUp()
+	}
 	p.opened, p.failed, p.rescue, p.accept = true, 0, false, false
 	w.keptStill()
 	w.diedInOpen, w.cold.exposed = false, false
@@ -273,6 +276,7 @@ func (w *World) opened() {
 		Start: l.Start(), End: l.End(), Committed: l.Committed(),
 		Waits: w.h.Warm(),
 	})
+	w.rivalOwes()
 	if l.Committed() < l.End() {
 		w.res.Marks.add(MarkHidden)
 	}

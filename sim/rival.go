@@ -50,6 +50,7 @@ type rival struct {
 	swaps   int   // tried since the other one opened the log
 	acked   int64
 	payload []byte // of all its appends
+	owed    []debt // to clients of the log
 }
 
 // What a rival may do while the schedule goes on, and to find out that it is none when that is over.
@@ -94,6 +95,12 @@ func (w *World) part(e *Event) {
 	r, p := &w.rival, &w.process
 	for i := range w.readers {
 		w.readers[i].lose(w)
+	}
+	r.owed = r.owed[:0]
+	for _, id := range w.waiting[w.wait:] {
+		if a := &w.appends[id]; !a.resolved {
+			r.owed = append(r.owed, debt{id: id, cohort: a.cohort})
+		}
 	}
 	w.unresolved()
 	w.joinCore()
@@ -298,6 +305,13 @@ func (w *World) rivalStep(lane core.Lane) bool {
 		if r.acked++; r.claimed {
 			w.res.Marks.add(MarkRivalAcked)
 		}
+		for i := range r.owed {
+			d := &r.owed[i]
+			d.acked = d.acked || d.cohort == o.Cohort
+		}
+		if r.claimed {
+			w.rivalOwes()
+		}
 		switch {
 		case before == core.Poisoned:
 			w.fail("K8", "the host before acks an append after it has found another owner")
@@ -306,6 +320,28 @@ func (w *World) rivalStep(lane core.Lane) bool {
 		}
 	}
 	return true
+}
+
+// debt is an append of a client of the log that the process still owed an answer when it was left alone.
+type debt struct {
+	id     model.OpID
+	cohort uint64
+	acked  bool // by now, long after
+}
+
+// rivalOwes judges that what the host before has acked is in the log, where the warm tier promises it:
+// whoever takes over finds it there.
+func (w *World) rivalOwes() {
+	r := &w.rival
+	if !r.alive || !w.h.Warm() || !w.promised() {
+		return
+	}
+	for i := range r.owed {
+		if d := &r.owed[i]; d.acked && !w.check.Holds(d.id) {
+			w.fail("K1", "an append that the host before has acked is not in the log")
+			return
+		}
+	}
 }
 
 // rivalExecutes carries out the step at hand, and judges what it did to the owner.

@@ -238,9 +238,8 @@ func (w *World) beginLiveness() {
 	w.healBucket()
 	w.healServer()
 	w.warm.restAt = 0
-	if w.h.Warm() { // an idle log looks once an interval whether the server has it all
-		w.warm.restAt = w.clock.mono + 2*w.h.Config[w.process.config].RetentionCheckInterval
-		w.queue.push(entry{at: w.warm.restAt, kind: wakeTimer, life: -1})
+	if w.h.Warm() {
+		w.looksSoon()
 	}
 	w.fs.SetCallBudget(-1, false)
 	p := &w.process
@@ -277,8 +276,12 @@ func (w *World) progress() {
 		return
 	}
 	switch {
+	case !p.final && w.rests():
 	case !p.final:
 		p.final = true
+		if w.warm.rested {
+			w.auditWarm()
+		}
 		w.appendNow(0, attempt{records: 1}, 24, ContentPattern)
 		if w.h.Warm() { // it may be refused, and then nothing else happens
 			w.queue.push(entry{at: w.clock.mono + 1, kind: wakeTimer, life: p.life})

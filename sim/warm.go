@@ -26,6 +26,9 @@ type warmWorld struct {
 	held   core.Offset   // so far the replicas that an ack waits for had the log, at some time
 	free   core.Offset   // entries up to here may go: one said so
 	restAt int64         // mono at which whatever the server lost is known to be lost
+	rested bool          // the server began again while the log was idle
+	newest core.WarmID   // of the entry that this process wrote last
+	hole   core.Offset   // end of a mirror that the server has taken behind something else; 0: none
 	entry  valkey.Stored // scratch
 	spans  []warmSpan    // scratch of holds
 }
@@ -63,7 +66,7 @@ func (t *warmWorld) reset(w *World) {
 		return
 	}
 	t.rng.Seed(sub(w.h.Seed, 11))
-	t.held, t.free = 0, 0
+	t.held, t.free, t.rested = 0, 0, false
 	for _, s := range [...]*warm.Store{t.store, t.look, w.rival.warm} { // connections of the run before: the server gives their memory out again
 		s.Reset(w.store)
 	}
@@ -75,6 +78,7 @@ func (t *warmWorld) begin(w *World) {
 	if w.h.Warm() {
 		t.store.Reset(w.store)
 	}
+	t.newest, t.hole = core.WarmID{}, 0
 }
 
 // warmCalled takes what a call of the server did, and judges it.
@@ -86,6 +90,8 @@ func (w *World) warmCalled(e core.Effect, err error) {
 		w.fail("K12", "entries were removed from the warm tier before one said that it begins behind them")
 	}
 	w.warmWritten(e, err)
+	w.warm.wrote(e, err)
+	w.keptStill() // what is gone now may be back before the open is through: a failover undoes an eviction
 	if w.Trace != nil && err != nil {
 		w.say(TrackWorld, Note, "the server: %v", err)
 	}
@@ -109,14 +115,41 @@ func (w *World) warmWritten(e core.Effect, err error) {
 	}
 }
 
+// wrote takes what this process wrote, and whether the server still had what it wrote before.
+func (t *warmWorld) wrote(e core.Effect, err error) {
+	if err != nil {
+		return
+	}
+	switch e := e.(type) {
+	case *core.FenceWarm:
+		if e.Refusal == core.WarmTaken {
+			t.newest = core.WarmID{Generation: e.Marker.Generation}
+		}
+	case *core.Mirror:
+		if e.Refusal != core.WarmTaken {
+			return
+		}
+		if before, ok := t.server.Before(t.key); !ok || core.WarmID(before) != t.newest {
+			t.hole = e.Entry.End
+		}
+		t.newest = core.WarmID{Generation: e.Entry.Generation, End: e.Entry.End}
+	}
+}
+
 // warmTold judges what the log makes of the warm tier's answers: it says of nothing that enough
-// replicas have it, and acks nothing for that, unless they had it at some time.
+// replicas have it, and acks nothing for that, unless they had it at some time; and what was written
+// behind something that the server has lost counts for nothing.
 func (w *World) warmTold() {
+	hole := w.warm.hole
+	w.warm.hole = 0
 	if p := w.log.Phase(); p != core.Ready && p != core.Closing {
 		return
 	}
 	from, end, _ := w.log.WarmSpan()
 	held := max(from, w.warm.held)
+	if hole > 0 && end >= hole {
+		w.fail("K12", "records count as confirmed in the warm tier, which has lost the entry before")
+	}
 	if end > held {
 		w.fail("K12", "the log says that the warm tier confirmed records which too few replicas have")
 	}
@@ -145,6 +178,29 @@ func (w *World) hurtServer(on bool) {
 		rates = w.h.Strikes
 	}
 	w.warm.server.SetFaults(w.h.Server, &rates)
+}
+
+// looksSoon notes by when an idle log has looked whether the server has it all: it does once an interval.
+func (w *World) looksSoon() {
+	w.warm.restAt = w.clock.mono + 2*w.h.Config[w.process.config].RetentionCheckInterval
+	w.queue.push(entry{at: w.warm.restAt, kind: wakeTimer, life: -1})
+}
+
+// rests makes the server begin again once all is quiet, before the last append, and reports whether the
+// log has some time left to find by itself what the server has lost by that.
+func (w *World) rests() bool {
+	t := &w.warm
+	if !w.h.Warm() || !w.h.On(SwServer) || w.h.Seed&1 != 0 {
+		return false
+	}
+	if !t.rested {
+		t.rested = true
+		t.rng.Seed(sub(w.h.Seed, 13))
+		t.server.Restart()
+		w.res.Marks.add(MarkServer)
+		w.looksSoon()
+	}
+	return w.clock.mono < t.restAt
 }
 
 // healServer ends all faults of the server.
@@ -263,6 +319,30 @@ func (w *World) anotherLog() bool {
 	return forgot && (w.cold.elsewhere || w.log.Start() < before || w.log.Epoch() <= w.epoch)
 }
 
+// gaveUp judges what accept_loss has given up: what lies before a gap, and nothing that the warm tier
+// holds behind it.
+func (w *World) gaveUp() {
+	t := &w.warm
+	from, end := core.Offset(0), core.Offset(0)
+	for i := range t.server.Len(t.key) {
+		if !t.read(w, i) {
+			continue
+		}
+		h := &t.entry.Header
+		from = max(from, h.WarmFrom)
+		if h.Kind != warmentry.Data {
+			continue
+		}
+		epoch, ok := t.batches(w, false)
+		if _, owner := w.check.At(h.End - 1); ok && owner == epoch {
+			end = max(end, h.End)
+		}
+	}
+	if end = min(end, w.check.AckedEnd()); end > from && w.log.End() < end {
+		w.fail("K1", "acked records were given up that the warm tier holds behind a gap")
+	}
+}
+
 // holds returns how far the server holds the log from an offset on.
 func (t *warmWorld) holds(w *World, at core.Offset) core.Offset {
 	t.spans = t.spans[:0]
@@ -339,10 +419,37 @@ func (w *World) auditWarm() {
 		}
 	}
 	from, _, _ := w.log.WarmSpan()
+	w.judgeWarmFrom(from)
 	if end := t.holds(w, from); end < w.log.Committed() {
 		w.fail("K12", "records are committed, the log has come to rest, and the warm tier lacks them")
 		if w.Trace != nil {
 			w.say(trackLog, Note, "the warm tier holds [%d, %d), committed %d", from, end, w.log.Committed())
+		}
+	}
+}
+
+// judgeWarmFrom judges that the warm tier is meant to hold no more closed segments than it may, and no
+// more bytes; but its newest record stays, and so does what is in no object yet.
+func (w *World) judgeWarmFrom(from core.Offset) {
+	c := &w.h.Config[w.process.config]
+	if from >= w.log.End()-1 || w.h.Cold() && from >= w.log.Exported() {
+		return
+	}
+	w.refreshView()
+	bytes, closed := int64(0), 0
+	for i := len(w.view.Extents) - 1; i >= 0; i-- {
+		x := &w.view.Extents[i]
+		if x.Tier != core.TierHot || x.End <= from {
+			break
+		}
+		if x.End == core.EndNone {
+			bytes += w.process.bytes
+			continue
+		}
+		bytes += x.Bytes
+		if closed++; closed > c.WarmSegments || bytes > c.WarmBytes {
+			w.fail("K14", "the warm tier is meant to hold more than it may")
+			return
 		}
 	}
 }

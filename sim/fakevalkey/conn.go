@@ -82,9 +82,11 @@ func (c *Conn) Do(p *valkey.Pipeline) error {
 	p.Began = c.id
 	for i := range replies {
 		if i == cut {
+			s.shaken = true
 			return c.lost(W1Inside)
 		}
 		if i == change {
+			s.shaken = true
 			f.mark(W12Inside)
 			c.again()
 		}
@@ -95,6 +97,7 @@ func (c *Conn) Do(p *valkey.Pipeline) error {
 	}
 	p.Ended = c.id
 	if f.strikes(W1After) {
+		s.shaken = true
 		return c.lost(W1After)
 	}
 	return nil
@@ -125,7 +128,9 @@ func (c *Conn) wait(asked int, timeout segment.Time) (n int) {
 	}
 	short := s.config.Replicas // replicas from here on do not confirm in time
 	fault := NoFault
-	if s.config.Replicas > 0 && s.faults.strikes(W2Short) {
+	shaken := s.shaken && s.faults.set&(W2Short.Bit()|W2Late.Bit()) != 0 && s.faults.number(4) > 0
+	s.shaken = false
+	if s.config.Replicas > 0 && (shaken || s.faults.strikes(W2Short)) {
 		fault, short = W2Short, s.faults.number(s.config.Replicas)
 	} else if s.config.Replicas > 0 && s.faults.strikes(W2Late) {
 		fault, short = W2Late, s.faults.number(s.config.Replicas)

@@ -43,6 +43,7 @@ type Server struct {
 	used     int // conns that are given out
 	lastConn valkey.ConnID
 	delay    segment.Time
+	shaken   bool // a pipeline was broken in its midst: whoever waits next may well find the replicas behind
 }
 
 // replica has a prefix of the history.
@@ -132,6 +133,7 @@ func (s *Server) Reset(c Config) {
 	s.streams = s.streams[:0]
 	s.replicas = [ReplicasMax]replica{}
 	s.safe, s.used, s.lastConn, s.delay = 0, 0, 0, 0
+	s.shaken = false
 }
 
 func check(ok bool, what string) {
@@ -250,6 +252,16 @@ func (s *Server) Has(key string, id valkey.ID) bool {
 	return x != nil && slices.ContainsFunc(x.entries, func(e entry) bool {
 		return e.id == (rawID{id.Generation, uint64(id.End)})
 	})
+}
+
+// Before returns the id of the entry before the newest one of a key.
+func (s *Server) Before(key string) (id valkey.ID, ok bool) {
+	n := s.Len(key) - 2
+	if n < 0 {
+		return id, false
+	}
+	raw := s.find(key).entries[n].id
+	return valkey.ID{Generation: raw.a, End: segment.Offset(raw.b)}, true
 }
 
 // Len returns how many entries the primary has under a key.
