@@ -1,3 +1,5 @@
+//go:build !mutant
+
 package main
 
 import (
