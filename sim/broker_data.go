@@ -147,6 +147,9 @@ func (b *broker) send(id node.OpID) {
 		w.fail("N7", "a good batch was refused: "+err.Error())
 		return
 	}
+	if id%spoiltEvery == 0 {
+		b.spoilt(payload)
+	}
 	now := w.clock.now()
 	x := core.Batch{
 		Payload: payload, PayloadCRC: segment.PayloadCRC(payload), Kind: segment.KindKafka,
@@ -172,6 +175,21 @@ func (b *broker) send(id node.OpID) {
 		return
 	}
 	u.waiting = append(u.waiting, id)
+}
+
+// spoiltEvery is of how many batches one also comes with a bit flipped on its way.
+const spoiltEvery = 8
+
+// spoilt judges that a batch in which a bit was flipped is refused. What the broker itself fills in, base
+// offset and epoch, is nothing to the checksum.
+func (b *broker) spoilt(payload []byte) {
+	w := b.w
+	w.spoilt = append(w.spoilt[:0], payload...)
+	at := 16 + w.rng.Below(int64(len(payload))-16)
+	w.spoilt[at] ^= 1 << w.rng.Below(8)
+	if _, err := batch.Parse(w.spoilt); err == nil {
+		w.fail("N7", "a batch with a flipped bit was taken")
+	}
 }
 
 func (b *broker) acked(id node.OpID) {

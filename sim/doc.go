@@ -40,6 +40,11 @@
 // forgets, evicts and answers late, and whose replicas stand still. What a lost disk's log is owed is then
 // what the server promised, or what it has left where it lost more than it may.
 //
+// A schedule of MixBroker has a node in the place of one log (broker.go, broker_tasks.go, broker_clients.go,
+// broker_data.go, broker_lives.go, expand_broker.go): the catalogue and a log for each partition in
+// directories of their own, the machine of core/topics, whose effects it carries out as package broker
+// does, and clients behind connections that lose answers. Package model/node judges what they are told.
+//
 // Shrink makes a failing schedule small (shrink.go); FromBytes reads any bytes as one (bytes.go). A Tap
 // gets a run as data instead of text (tap.go), and Leave takes faults or checkers out (without.go).
 //
@@ -74,6 +79,7 @@
 //	X3          completions that arrive one life late change nothing (late.go)
 //	disk, D21   what the simulated disk itself sees; two holders of one lock
 //	config      configurations that cannot work are refused with no effect
+//	N1-N7       of a node: topics, names, producer ids, epochs, batches (model/node)
 //	assert      an invariant of the core or the store, which they panic on
 //
 // K10 is judged after the first recovery of a seed and a sample of the others, the plan after a

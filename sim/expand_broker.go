@@ -41,7 +41,7 @@ func (x *expander) nodeTopics() {
 	for name := range x.topics {
 		if x.percent(80) {
 			x.emit(Event{Kind: TopicCreate, Client: uint8(name % x.s.Header.Clients), A: name, B: x.pick(1, 1, 1, 2, 2, 3)})
-			x.at += x.pick(0, 1, 2) * (x.openTime() - millisecond)
+			x.at += x.pick(0, 1, 2) * max(0, x.openTime()-millisecond)
 		}
 	}
 }

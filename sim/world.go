@@ -52,6 +52,7 @@ type World struct {
 
 	node     *broker // in the place of one log; nil until there is one
 	entries  []disk.Entry
+	spoilt   []byte
 	store    *disk.Store
 	cold     coldWorld
 	warm     warmWorld

@@ -18,18 +18,19 @@ import (
 )
 
 type mutantsCommand struct {
-	Only       string `placeholder:"PATTERN" help:"Only mutants whose name contains this, or matches it as a pattern (* ? [])."`
-	Seeds      uint64 `default:"1000000" placeholder:"N" help:"Seeds of a landing: a mutant has to be detected often enough within them."`
-	ColdSeeds  uint64 `default:"300000" placeholder:"N" help:"Seeds of a landing that have a bucket, for mutants whose profile is cold."`
-	WarmSeeds  uint64 `default:"300000" placeholder:"N" help:"Seeds of a landing that have a Valkey server, for mutants whose profile is warm or tiers."`
-	Detections uint64 `default:"20" placeholder:"N" help:"What is often enough; the run of a mutant ends there."`
-	Sure       bool   `help:"End the run of a mutant as soon as the lower bound of its rate is enough, unless its file says what it needs."`
-	Workers    int    `default:"0" placeholder:"W" help:"Mutants that are built and run at the same time; 0: one for each core. The result does not depend on it."`
-	Needed     bool   `help:"Also leave each fault and each checker out in turn, and report which mutants then survive."`
-	Meta       uint64 `default:"0" placeholder:"N" help:"Also prove, with each mutant built in, that N seeds are the same run twice."`
-	Shrink     bool   `help:"Also shrink the first failure of each mutant; it has to become a few events, which fail only with the bug."`
-	JSON       bool   `name:"json" xor:"form" help:"Print JSON."`
-	Markdown   bool   `xor:"form" help:"Print the table of docs/evidence.md."`
+	Only        string `placeholder:"PATTERN" help:"Only mutants whose name contains this, or matches it as a pattern (* ? [])."`
+	Seeds       uint64 `default:"1000000" placeholder:"N" help:"Seeds of a landing: a mutant has to be detected often enough within them."`
+	ColdSeeds   uint64 `default:"300000" placeholder:"N" help:"Seeds of a landing that have a bucket, for mutants whose profile is cold."`
+	BrokerSeeds uint64 `default:"200000" placeholder:"N" help:"Seeds of a landing that have a node, for mutants whose profile is broker."`
+	WarmSeeds   uint64 `default:"300000" placeholder:"N" help:"Seeds of a landing that have a Valkey server, for mutants whose profile is warm or tiers."`
+	Detections  uint64 `default:"20" placeholder:"N" help:"What is often enough; the run of a mutant ends there."`
+	Sure        bool   `help:"End the run of a mutant as soon as the lower bound of its rate is enough, unless its file says what it needs."`
+	Workers     int    `default:"0" placeholder:"W" help:"Mutants that are built and run at the same time; 0: one for each core. The result does not depend on it."`
+	Needed      bool   `help:"Also leave each fault and each checker out in turn, and report which mutants then survive."`
+	Meta        uint64 `default:"0" placeholder:"N" help:"Also prove, with each mutant built in, that N seeds are the same run twice."`
+	Shrink      bool   `help:"Also shrink the first failure of each mutant; it has to become a few events, which fail only with the bug."`
+	JSON        bool   `name:"json" xor:"form" help:"Print JSON."`
+	Markdown    bool   `xor:"form" help:"Print the table of docs/evidence.md."`
 }
 
 // Validate checks ranges. kong calls it after parsing.
@@ -202,6 +203,8 @@ func (c *mutantsCommand) landing(profile string) uint64 {
 		return c.ColdSeeds
 	case mutants.Warm, mutants.Tiers:
 		return c.WarmSeeds
+	case mutants.Broker:
+		return c.BrokerSeeds
 	}
 	return c.Seeds
 }

@@ -46,7 +46,7 @@ func (l *sourceLab) control(ctx context.Context) error {
 		return fmt.Errorf("without a mutant: %w", err)
 	}
 	l.clean = program
-	for _, profile := range [...]string{mutants.Disk, mutants.Cold, mutants.Warm, mutants.Tiers} {
+	for _, profile := range [...]string{mutants.Disk, mutants.Cold, mutants.Warm, mutants.Tiers, mutants.Broker} {
 		r, err := l.run(ctx, program, trial{seeds: controlSeeds, detections: 1, profile: profile})
 		switch {
 		case err != nil:

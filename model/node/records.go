@@ -157,8 +157,12 @@ func (c *Checker) Record(id OpID, topic OpID, offset int64, epoch int32, v Value
 	if c.violation != "" {
 		return
 	}
+	if epoch < 0 {
+		c.fail("N6", "a record without an epoch", id, 0, int64(epoch))
+		return
+	}
 	at, p := c.part(topic, o.Partition)
-	if offset > 0 && int64(len(p.epochs)) >= offset && p.epochs[offset-1] > epoch && epoch >= 0 && !c.damaged {
+	if offset > 0 && int64(len(p.epochs)) >= offset && p.epochs[offset-1] > epoch && !c.damaged {
 		c.fail("N6", "the leader's epoch goes back from one record to the next", id, int64(p.epochs[offset-1]), int64(epoch))
 		return
 	}

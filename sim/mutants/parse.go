@@ -40,6 +40,8 @@ const (
 	Cold  = "cold"
 	Warm  = "warm"
 	Tiers = "tiers"
+
+	Broker = "broker"
 )
 
 // Dir is the folder of the mutants, from the root of the module.
@@ -167,8 +169,8 @@ func (p *parser) value(key, value string) error {
 		}
 		p.m.Ops = int(ops)
 	case "profile":
-		if !slices.Contains([]string{Disk, Cold, Warm, Tiers}, value) {
-			return fmt.Errorf("profile: expected %s, %s, %s or %s, found %q", Disk, Cold, Warm, Tiers, value)
+		if !slices.Contains([]string{Disk, Cold, Warm, Tiers, Broker}, value) {
+			return fmt.Errorf("profile: expected %s, %s, %s, %s or %s, found %q", Disk, Cold, Warm, Tiers, Broker, value)
 		}
 		p.m.Profile = value
 	case "needs":
@@ -184,7 +186,7 @@ func (p *parser) value(key, value string) error {
 
 // folders hold the code in which a bug may be planted: the product, and of the simulated disk what
 // stands for the operating system's part of it.
-var folders = []string{"core", "core/segment", "core/manifest", "tiers/disk", "tiers/cold", "tiers/warm", "tiers/valkey", "faultfs"}
+var folders = []string{"core", "core/segment", "core/manifest", "tiers/disk", "tiers/cold", "tiers/warm", "tiers/valkey", "faultfs", "core/topics", "broker/kafka/batch"}
 
 func (p *parser) section(file string) error {
 	if !slices.Contains(folders, path.Dir(file)) || path.Clean(file) != file || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {

@@ -63,7 +63,7 @@ func TestParseRefuses(t *testing.T) {
 		{"what: two", "why: two", `line 1: expected what, breaks, needs, equivalent, ops or profile, found "why"`},
 		{"what: two acks\n for one append\n", "", `no line "what:"`},
 		{"ops: 50", "ops: many", `line 5: ops: expected a number of operations, found "many"`},
-		{"profile: cold", "profile: tape", `line 6: profile: expected disk, cold, warm or tiers, found "tape"`},
+		{"profile: cold", "profile: tape", `line 6: profile: expected disk, cold, warm, tiers or broker, found "tape"`},
 		{"breaks: K4 K1", "K4", `line 3: expected "KEY: VALUE"`},
 		{"== core/a.go", "== sim/a.go", `line 8: "sim/a.go": expected a Go file, no test, of core, core/segment`},
 		{"== core/a.go", "== core/a_test.go", "expected a Go file, no test"},
