@@ -14,6 +14,7 @@ import (
 // produced is a produce request on its way: what it asked for, in order, and what became of it. Its
 // batches lie in the frame until all of them have their outcome.
 type produced struct {
+	s        *Server
 	version  int16
 	acks     int16
 	deadline time.Time
@@ -45,7 +46,7 @@ var producedPool = sync.Pool{New: func() any { return new(produced) }}
 // produce appends the batches of a request.
 func (c *conn) produce(r *request) error {
 	p := producedPool.Get().(*produced)
-	p.version, p.late = r.version, false
+	p.s, p.version, p.late = c.s, r.version, false
 	d := decoder{b: r.body, flexible: r.flexible}
 	transaction := d.string()
 	p.acks = d.int16()
@@ -210,6 +211,8 @@ func (p *produced) finish(t *timer) (silent bool, err error) {
 			p.outcome(part, t)
 		}
 		if part := &p.parts[i]; part.code != none {
+			p.s.counts.refused.Add(1)
+			p.s.o.Logger.Debug("kafka: a batch was not appended", "partition", part.number, "code", part.code, "error", part.why)
 			err = errSilent
 		} else if part.log != nil {
 			part.start = part.log.Start()

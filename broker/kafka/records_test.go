@@ -6,12 +6,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"varve"
 	"varve/broker"
 	"varve/broker/kafka"
 )
@@ -305,6 +307,37 @@ func TestPipelining(t *testing.T) {
 			t.Fatalf("request %d: %+v, want offset %d", i, p, offset)
 		}
 		offset++
+	}
+}
+
+// A log with too much to do keeps producers waiting, and refuses none.
+func TestOverload(t *testing.T) {
+	n := startLogs(t, t.TempDir(), kafka.Options{}, varve.Options{MinFreeBytes: -1, MaxBatchBytes: 64 << 10, PendingBytes: 64 << 10})
+	n.topic("t", 1)
+	const producers, requests = 4, 40
+	var all sync.WaitGroup
+	for range producers {
+		r := n.raw()
+		all.Go(func() {
+			req := produceRequest("t", 0, oneBatch(0, make([]int64, 2500)...))
+			for range requests {
+				r.send(req, 9)
+			}
+			for id := range int32(requests) {
+				resp, err := r.receive(req, id+1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if p := resp.(*kmsg.ProduceResponse).Topics[0].Partitions[0]; p.ErrorCode != 0 {
+					t.Errorf("%+v", p)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := n.raw().fetch("t", 0).HighWatermark; got != producers*requests*2500 {
+		t.Errorf("%d records, want %d", got, producers*requests*2500)
 	}
 }
 

@@ -28,7 +28,7 @@ type Options struct {
 	FetchBytesMax   int64         // one answer, beside a batch that is larger; default 16 MiB
 	FetchBytes      int64         // all answers; default 256 MiB, at least FetchBytesMax
 	InFlightMax     int           // requests of a connection that wait for their answer; default 64
-	BatchBytesMax   int64         // one batch, after decompressing; default 256 MiB
+	BatchBytesMax   int64         // one batch, after decompressing; default 128 MiB
 	IdleTimeout     time.Duration // between requests; default 10 min
 	FrameTimeout    time.Duration // for a request to come and an answer to be taken, beside 1 s a MiB; default 30 s
 
@@ -44,7 +44,7 @@ func (o *Options) defaults() {
 	set(&o.FetchBytesMax, 16<<20)
 	set(&o.FetchBytes, 256<<20)
 	set(&o.InFlightMax, 64)
-	set(&o.BatchBytesMax, 256<<20)
+	set(&o.BatchBytesMax, 128<<20)
 	set(&o.IdleTimeout, 10*time.Minute)
 	set(&o.FrameTimeout, 30*time.Second)
 	o.RequestBytes = max(o.RequestBytes, o.RequestBytesMax)

@@ -27,9 +27,13 @@ type node struct {
 // end of the test.
 func startNode(t testing.TB, dir string, o kafka.Options) *node {
 	t.Helper()
-	b, err := broker.Open(t.Context(), dir, broker.Options{
-		Log: varve.Options{Fsync: varve.None, MinFreeBytes: -1, NoPreallocate: true}, AutoCreate: true,
-	})
+	return startLogs(t, dir, o, varve.Options{Fsync: varve.None, MinFreeBytes: -1, NoPreallocate: true})
+}
+
+// startLogs is startNode with logs of a test's choice.
+func startLogs(t testing.TB, dir string, o kafka.Options, logs varve.Options) *node {
+	t.Helper()
+	b, err := broker.Open(t.Context(), dir, broker.Options{Log: logs, AutoCreate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
