@@ -323,6 +323,9 @@ func (b *broker) beginLiveness() {
 	if w.Trace != nil {
 		w.say(TrackWorld, Healed, "all faults are over")
 	}
+	for _, u := range b.units {
+		u.slow = 0
+	}
 	b.retryLater()
 	if !p.up && !w.opening() {
 		w.queue.push(entry{at: w.clock.mono + 1, kind: wakeOpen, life: p.life})

@@ -276,3 +276,19 @@ func TestProducerIDs(t *testing.T) {
 	give(0)
 	r.wants("N5")
 }
+
+// Where too many orders are possible nothing is judged, rather than those that were looked at.
+func TestTooManyOrders(t *testing.T) {
+	r := story(t)
+	r.create(1)
+	for range 6 {
+		r.c.Call(Request{Kind: Create, Name: 1, Partitions: 1})
+		r.c.Call(Request{Kind: Delete, Name: 1})
+	}
+	last := r.c.Call(Request{Kind: Create, Name: 1, Partitions: 2})
+	r.c.Return(last, Answer{Result: Done, Topic: last, Partitions: 2})
+	r.wants("")
+	if !r.c.names[1].lost {
+		t.Error("all orders were followed")
+	}
+}

@@ -136,7 +136,9 @@ func (n *name) settle(c *Checker, id OpID, a *Answer) {
 	if n.lost {
 		return
 	}
-	n.reach(c)
+	if n.reach(c); n.lost { // not all ways are known
+		return
+	}
 	kept := c.work[:0]
 	for i := range n.configs {
 		if x := &n.configs[i]; x.allows(&c.ops[id], id, a) {
