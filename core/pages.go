@@ -289,6 +289,7 @@ func (l *Log) onPage(now Now, e *LoadPage) {
 		}
 		c.list.texts = append(c.list.texts, t)
 	} else if p.End > c.next.Start {
+		b.step = bootManifest // an owner beside us may have moved Start past it, and deleted it
 		l.coldDown(now, &RefusedError{Name: string(p.AppendKey(nil)), Why: "it is not there, and the manifest names it", Next: "run: varve cold scrub"})
 		return
 	}

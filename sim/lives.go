@@ -220,7 +220,7 @@ func (w *World) phase() {
 		w.opened()
 	case now == core.Poisoned && !p.leaving:
 		w.res.Marks.add(MarkPoisoned)
-		if !p.hurt(w) && !(w.rival.marked && w.log.Err() == core.ErrOwnerFenced) {
+		if !p.hurt(w) && !(w.log.Err() == core.ErrOwnerFenced && (w.rival.marked || w.markersReturn())) {
 			w.fail("K19", "a log is poisoned, and no call has failed but for want of space")
 		}
 		w.planExit()

@@ -307,6 +307,10 @@ func (w *World) lostInTwoPlaces() bool {
 	return false
 }
 
+// markersReturn reports whether the server may have forgotten the marker of an earlier life while the log opened,
+// so that this one took an epoch no greater, and brought it back since.
+func (w *World) markersReturn() bool { return w.h.Warm() && w.warm.server.Marks()&lossy != 0 }
+
 // anotherLog reports whether what has opened cannot be compared with what was: what lay before a hole was
 // given up, or the disk is another one and the server, which alone knew of the owner before, may have lost
 // its markers.
