@@ -271,6 +271,17 @@ func (x *Inspection) OffsetAt(ctx context.Context, t time.Time) (Position, error
 	return offsetAt(ctx, x, 0, t)
 }
 
+// Slots returns what is wrong with each superblock slot that is there and does not verify.
+func (x *Inspection) Slots() []string {
+	var problems []string
+	for i, err := range x.Super.Problems {
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("super.%d: %v", i, err))
+		}
+	}
+	return problems
+}
+
 func (x *Inspection) look() (int64, *core.View, error) {
 	if y := x.later.Load(); y != nil {
 		return y.end, y.view, nil

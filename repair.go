@@ -24,17 +24,6 @@ func (p *RepairPlan) Empty() bool {
 	return p.Refused == nil && p.Tail == nil && !p.Plan.Rebuilt && len(p.Plan.Damage) == 0 && len(p.Slots()) == 0
 }
 
-// Slots returns what is wrong with each superblock slot that is there and does not verify.
-func (p *RepairPlan) Slots() []string {
-	var problems []string
-	for i, err := range p.Super.Problems {
-		if err != nil {
-			problems = append(problems, fmt.Sprintf("super.%d: %v", i, err))
-		}
-	}
-	return problems
-}
-
 // PlanRepair finds out what Repair would do, verifying every batch, and writes nothing. Of the
 // options only RepairChecksumTail and those of the tiers count. A directory that a writer has open is ErrInUse; one that a
 // repair cannot make sense of is an error as Open's.

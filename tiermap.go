@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"varve/core"
+	"varve/core/segment"
 )
 
 // TierMap says which tier holds which offsets of a log. String draws it to scale.
@@ -16,15 +17,16 @@ type TierMap struct {
 	Committed int64
 }
 
-// TierSpan is what one tier holds: [Start, End) without a gap.
+// TierSpan is what one tier holds: [Start, End) but for its holes.
 type TierSpan struct {
 	Tier     core.Tier
 	Label    string // of the row
 	Start    int64
 	End      int64
-	Bytes    int64 // of the files, objects or entries
-	Segments int   // none in the warm tier
-	Down     error // why the tier does not answer, nil if it does; then nothing is known of it
+	Bytes    int64  // of the files, objects or entries
+	Segments int    // none in the warm tier
+	Holes    []Span // damaged or missing, in order
+	Down     error  // why the tier does not answer, nil if it does; then nothing is known of it
 }
 
 // TierMap returns the map of a running log. bucket is how the row of the cold tier is called, such as
@@ -62,9 +64,7 @@ func (x *Inspection) TierMap(name, bucket string) TierMap {
 func (m *TierMap) addCold(label string, xs []core.Extent, start int64, down error) {
 	t := TierSpan{Tier: core.TierCold, Label: label, Start: start, End: start, Down: down}
 	for i := range xs {
-		t.End = max(t.End, xs[i].End)
-		t.Bytes += xs[i].Bytes
-		t.Segments++
+		t.add(&xs[i], start, xs[i].End)
 	}
 	m.Tiers = append(m.Tiers, t)
 }
@@ -78,15 +78,37 @@ func (m *TierMap) addWarm(from, end, bytes int64, down error) {
 func (m *TierMap) addHot(v *core.View, end int64) {
 	t := TierSpan{Tier: core.TierHot, Label: "WAL", Start: end, End: end}
 	for i := range v.Extents {
-		x := &v.Extents[i]
-		if x.Tier != core.TierHot || x.First >= end {
-			continue
+		if x := &v.Extents[i]; x.Tier == core.TierHot && x.First < end {
+			t.add(x, v.Start, min(x.End, end))
 		}
-		t.Start, t.End = min(t.Start, max(x.First, v.Start)), min(x.End, end)
-		t.Bytes += x.Bytes
-		t.Segments++
 	}
 	m.Tiers = append(m.Tiers, t)
+}
+
+// add takes in an extent that ends at end, in order. What is damaged, or between it and the one before, is a hole.
+func (t *TierSpan) add(x *core.Extent, start, end int64) {
+	first := max(x.First, start)
+	switch {
+	case t.Start >= t.End:
+		t.Start = first
+	case first > t.End:
+		t.hole(t.End, first)
+	}
+	t.End = max(t.End, end)
+	if x.Damage != segment.BreakNone {
+		t.hole(first, end)
+		return
+	}
+	t.Bytes += x.Bytes
+	t.Segments++
+}
+
+func (t *TierSpan) hole(first, end int64) {
+	if n := len(t.Holes); n > 0 && t.Holes[n-1].End == first {
+		t.Holes[n-1].End = end
+		return
+	}
+	t.Holes = append(t.Holes, Span{First: first, End: end})
 }
 
 // mapColumns is how wide the spans of a map are drawn.
@@ -127,7 +149,7 @@ func (m *TierMap) String() string {
 	return b.String()
 }
 
-// bar draws a span, with blanks before it. A span too short for its own numbers grows to the left.
+// bar draws a span, with blanks before it and × for its holes. A span too short for its own numbers grows to the left.
 func (t *TierSpan) bar(low, high int64) string {
 	from, to := fmt.Sprintf("[%d ", t.Start), fmt.Sprintf(" %d)", t.End)
 	scale := func(o int64) int { return int(float64(o-low) / float64(high-low) * mapColumns) }
@@ -137,5 +159,12 @@ func (t *TierSpan) bar(low, high int64) string {
 		left = max(0, min(left, right-least))
 		right = left + least
 	}
-	return strings.Repeat(" ", left) + from + strings.Repeat("─", right-left-len(from)-len(to)) + to
+	body := []rune(strings.Repeat("─", right-left-len(from)-len(to)))
+	for _, h := range t.Holes { // each is at least one column wide
+		inside := func(o int64) int { return int(float64(o-t.Start) / float64(t.End-t.Start) * float64(len(body))) }
+		for i := min(inside(h.First), len(body)-1); i < max(inside(h.End), inside(h.First)+1) && i < len(body); i++ {
+			body[i] = '×'
+		}
+	}
+	return strings.Repeat(" ", left) + from + string(body) + to
 }

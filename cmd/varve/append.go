@@ -21,12 +21,12 @@ type appendCommand struct {
 	Dir        string `required:"" placeholder:"D" help:"Directory of the log; an absent or empty one becomes a new log."`
 	ReportAcks bool   `help:"Print a JSON line for each acked record: offset, epoch, CRC32C of its value."`
 
-	UploadWait time.Duration `placeholder:"T" default:"30s" help:"With a cold tier: how long to wait at the end until it has what was appended; 0s: not at all."`
+	UploadWait time.Duration `placeholder:"T" default:"30s" help:"With a cold tier: how long to wait at the end until it has what was appended; 0s: not at all; default 30s."`
 
 	Count   int64 `placeholder:"N" help:"Append N generated records instead of lines."`
 	Size    int   `placeholder:"B" default:"128" help:"Bytes of a generated record; default 128."`
-	Writers int   `placeholder:"W" default:"1" help:"Concurrent writers of generated records."`
-	Batch   int   `placeholder:"K" default:"1" help:"Generated records in one batch."`
+	Writers int   `placeholder:"W" default:"1" help:"Concurrent writers of generated records; default 1."`
+	Batch   int   `placeholder:"K" default:"1" help:"Generated records in one batch; default 1."`
 
 	configFlag
 	settings
@@ -170,9 +170,9 @@ func (c *appendCommand) lines(ctx context.Context, s *streams, l *varve.Log) err
 		err = readErr
 	}
 	if err != nil {
-		return fmt.Errorf("%w (%d records were acked)", err, a.acked.Load())
+		return fmt.Errorf("%w (acked: %s)", err, count(int(a.acked.Load()), "record"))
 	}
-	s.note("appended %d records, %s", a.acked.Load(), a.span())
+	s.note("appended %s, %s", count(int(a.acked.Load()), "record"), a.span())
 	return nil
 }
 
@@ -427,7 +427,7 @@ func (c *appendCommand) generate(ctx context.Context, s *streams, l *varve.Log) 
 	}
 	p.done()
 	if err != nil {
-		return fmt.Errorf("%w (%d records were acked)", err, done.Load())
+		return fmt.Errorf("%w (acked: %s)", err, count(int(done.Load()), "record"))
 	}
 	seconds := time.Since(began).Seconds()
 	s.note("appended %d records of %d bytes in %.2f s: %.0f/s", done.Load(), c.Size, seconds, float64(done.Load())/seconds)

@@ -170,7 +170,7 @@ func TestFullDisk(t *testing.T) {
 		if r.code != exitFailed || strings.Count(r.err, "\n") != 1 {
 			t.Fatalf("%+v", r)
 		}
-		contains(t, r.err, dir, "no space left", "free some space", "0 records were acked")
+		contains(t, r.err, dir, "no space left", "free some space", "acked: 0 records")
 	}
 	r = varveRun(t, "x\n", appendArgs(dir, "--retention-age", "48h")...)
 	contains(t, r.err, "no space left", "free some space, or let retention keep less")

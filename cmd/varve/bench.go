@@ -21,10 +21,10 @@ import (
 
 type benchCommand struct {
 	Dir     string        `required:"" placeholder:"D" help:"Where to measure; a log of its own is made there and removed again."`
-	Writers int           `placeholder:"W" default:"64" help:"Concurrent writers; each waits for its ack."`
+	Writers int           `placeholder:"W" default:"64" help:"Concurrent writers; each waits for its ack; default 64."`
 	Size    int           `placeholder:"B" default:"128" help:"Bytes of a record."`
-	Batch   int           `placeholder:"K" default:"1" help:"Records in one batch."`
-	Seconds float64       `placeholder:"S" default:"3" help:"Length of the measurement."`
+	Batch   int           `placeholder:"K" default:"1" help:"Records in one batch; default 1."`
+	Seconds float64       `placeholder:"S" default:"3" help:"Length of the measurement; default 3."`
 	JSON    bool          `name:"json" help:"Print JSON."`
 	warmUp  time.Duration `kong:"-"`
 

@@ -180,6 +180,7 @@ type checkReport struct {
 	Damage   []checkDamage  `json:"damage,omitempty"`
 	Lost     []checkLost    `json:"lost,omitempty"` // given up by a repair
 	Unknown  []string       `json:"unknown_files,omitempty"`
+	Slots    []string       `json:"super_slots,omitempty"` // what is wrong with one of the superblock's two copies
 	NoSpare  bool           `json:"spare_missing,omitempty"`
 	Lineage  []checkLineage `json:"lineage"`
 	Cold     *checkCold     `json:"cold,omitempty"`
@@ -276,6 +277,14 @@ func report(dir string, x *varve.Inspection) *checkReport {
 		HotStart: x.View.HotStart, Proven: x.Proven, End: p.End, Unknown: p.Unknown, Verdict: "clean", Files: []checkFile{},
 	}
 	r.NoSpare = x.Super.Winner >= 0 && !x.Super.Spare // without a superblock there is more to say than that
+	if !x.Running && x.Super.Winner >= 0 {            // a writer may be writing one
+		r.Slots = x.Slots()
+		for i, present := range x.Super.Present {
+			if !present {
+				r.Slots = append(r.Slots, fmt.Sprintf("super.%d: it is missing", i))
+			}
+		}
+	}
 	for i := range p.Files {
 		r.Files = append(r.Files, reportFile(&p.Files[i]))
 	}
@@ -413,6 +422,9 @@ func (r *checkReport) print(w *bufio.Writer) {
 	}
 	for _, u := range r.Unknown {
 		fmt.Fprintf(w, "unknown   %s is none of the log's files and is left alone\n", u)
+	}
+	for _, slot := range r.Slots {
+		fmt.Fprintf(w, "slot      %s; the other copy of the superblock is good, and the next open for appending writes this one anew\n", slot)
 	}
 	if r.NoSpare {
 		fmt.Fprintln(w, "spare     missing: the next open makes it, if there is room; without a free byte that open waits for some, and trims nothing")

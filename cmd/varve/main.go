@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
@@ -139,7 +140,9 @@ func (s *streams) exit(err error) int {
 // advice is the next step where the error does not name one.
 func (s *streams) advice(err error) string {
 	var bucket *dirbucket.Error
+	var path *fs.PathError
 	switch {
+	case errors.As(err, &path) && path.Path == os.Stdout.Name(): // it is not the log's disk that is full
 	case errors.As(err, &bucket): // which says it itself
 	case errors.Is(err, varve.ErrInUse):
 		return "; end that process first; log read and log check work beside it"

@@ -27,12 +27,13 @@ type tiersReport struct {
 }
 
 type tierLine struct {
-	Tier     string `json:"tier"`
-	Start    int64  `json:"start"`
-	End      int64  `json:"end"`
-	Bytes    int64  `json:"bytes"`
-	Segments int    `json:"segments"`
-	Error    string `json:"error,omitempty"`
+	Tier     string      `json:"tier"`
+	Start    int64       `json:"start"`
+	End      int64       `json:"end"`
+	Bytes    int64       `json:"bytes"`
+	Segments int         `json:"segments"`
+	Holes    []checkSpan `json:"holes,omitempty"` // damaged or missing there
+	Error    string      `json:"error,omitempty"`
 }
 
 // Run draws the map.
@@ -57,6 +58,11 @@ func (c *tiersCommand) Run(ctx context.Context, s *streams) error {
 		err = e.Encode(reportTiers(&m, x))
 	} else {
 		fmt.Fprint(s.out, &m)
+		for i := range m.Tiers {
+			for _, h := range m.Tiers[i].Holes {
+				fmt.Fprintf(s.out, "×  %s has a hole: [%d, %d)\n", m.Tiers[i].Label, h.First, h.End)
+			}
+		}
 	}
 	if err == nil {
 		err = s.out.Flush()
@@ -77,6 +83,9 @@ func reportTiers(m *varve.TierMap, x *varve.Inspection) *tiersReport {
 	for i := range m.Tiers {
 		t := &m.Tiers[i]
 		line := tierLine{Tier: t.Tier.String(), Start: t.Start, End: t.End, Bytes: t.Bytes, Segments: t.Segments}
+		for _, h := range t.Holes {
+			line.Holes = append(line.Holes, checkSpan(h))
+		}
 		if t.Down != nil {
 			line.Error = oneLine(t.Down)
 		}
@@ -104,7 +113,7 @@ func (c *offloadCommand) Validate() error {
 // Run moves records to the cold tier, and their files off the disk.
 func (c *offloadCommand) Run(ctx context.Context, s *streams) (err error) {
 	if !c.cold() {
-		return fmt.Errorf("%w: set cold.url", varve.ErrNoColdTier)
+		return usageError{fmt.Errorf("%w: set cold.url", varve.ErrNoColdTier)}
 	}
 	l, done, err := c.openLog(ctx, s, c.Dir)
 	if err != nil {
