@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -311,15 +312,23 @@ func (l *Log) Export(ctx context.Context, before int64) error {
 
 // Offload moves records below an offset to the cold tier, and their files off the local disk: whole
 // files go, those that reach beyond the offset stay. It returns when that is done. before may be at
-// most Committed: else ErrOutOfRange. Without a cold tier: ErrNoColdTier.
+// most Committed: else ErrOutOfRange. Without a cold tier: ErrNoColdTier. Where the object of a file's
+// records is gone from the bucket, or not whole, the file stays and the error is a *CorruptError.
 func (l *Log) Offload(ctx context.Context, before int64) error {
 	now := l.enter()
+	was, _ := l.core.Misses()
 	err := l.core.Offload(now, before)
 	l.settle(now)
 	if err != nil {
 		return err
 	}
-	return l.await(ctx, func() (bool, error) { return l.core.Offloaded(before), l.ended() })
+	return l.await(ctx, func() (bool, error) {
+		n, missed := l.core.Misses()
+		if n <= was { // not by a look since
+			missed = nil
+		}
+		return l.core.Offloaded(before), cmp.Or(l.ended(), missed)
+	})
 }
 
 // Roll seals the active segment, so that its file is complete and will not change any more. It

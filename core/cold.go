@@ -9,7 +9,7 @@ import (
 
 // coldState is the cold tier while the log runs: the newest manifest that is known, and what is to
 // change in it. Invariants: segments are exported in order, one at a time; a file goes only below
-// exported; an object is deleted only once a won swap has given its entry up; every upload has a key
+// exported, after a look at its objects; an object is deleted only once a won swap has given its entry up; every upload has a key
 // of its own and every swap a sequence of its own.
 type coldState struct {
 	m        manifest.Manifest // newest that was read or won
@@ -17,6 +17,11 @@ type coldState struct {
 	sequence uint64            // highest seen or tried
 	attempt  uint64            // highest seen or tried
 	exported Offset            // everything below is in objects, or below Start
+	seen     Offset            // objects below were looked at, in this life, before files leave for them
+	missed   *CorruptError     // the object that the last look did not find whole
+	looks    int               // objects found since files left
+	misses   int               // looks in a row that did not find theirs
+	lookAt   Time              // Mono; the next one
 
 	next    manifest.Manifest // of the swap in flight
 	doubt   bool              // a swap's outcome is unknown: the manifest is read back first
@@ -36,6 +41,7 @@ type coldState struct {
 	swap   SwapManifest
 	upload Upload
 	remove Delete
+	look   ScanObject
 	buf    []byte
 }
 
@@ -73,6 +79,7 @@ func (c *coldState) reset() {
 func (c *coldState) forget() {
 	c.m.CopyFrom(&manifest.Manifest{})
 	c.tag, c.attempt, c.exported = "", 0, 0
+	c.seen, c.missed, c.looks, c.misses, c.lookAt = 0, nil, 0, 0, 0
 	c.list.reset()
 	c.doubt, c.pending, c.after = false, upload{}, upload{}
 	c.orphans, c.delete, c.dead, c.quiet, c.blocked = false, false, 0, quiet{}, 0
@@ -149,6 +156,9 @@ func (l *Log) nextCatalogue(now Now) Effect {
 		}
 		l.desired()
 		return l.issueSwap()
+	}
+	if e := l.nextLook(now); e != nil {
+		return e
 	}
 	return l.nextDelete()
 }
@@ -385,6 +395,8 @@ func (l *Log) onCatalogue(now Now, e Effect, err error) {
 			c.list.left = append(c.list.left, e.Pages[i].Number)
 		}
 		c.list.fresh = true
+	case *ScanObject:
+		l.onLook(now, e, err)
 	case *SavePage:
 		if err != nil { // it may be there: the next one has another number
 			l.mark(MarkPageFailed)
@@ -545,6 +557,9 @@ func (l *Log) coldDeadline(d *deadline) {
 			d.add(c.retryAt[lane])
 		}
 	}
+	if c.missed != nil {
+		d.add(c.lookAt)
+	}
 }
 
 // coldStats says how far the cold tier is behind, and what keeps it.
@@ -562,6 +577,9 @@ func (l *Log) coldStats(s *Stats) {
 		if s.ColdError == nil {
 			s.ColdError = kept(c.failure[lane])
 		}
+	}
+	if s.ColdError == nil {
+		_, s.ColdError = l.Misses()
 	}
 }
 

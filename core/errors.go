@@ -70,8 +70,11 @@ func (e *CorruptError) Place() string {
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("core: damage in %s, offset %d: expected %s, found %s; run: varve log check",
-		e.Place(), e.Offset, e.Expected, e.Found)
+	next := "varve log check"
+	if e.Tier == TierCold {
+		next = "varve cold scrub"
+	}
+	return fmt.Sprintf("core: damage in %s, offset %d: expected %s, found %s; run: %s", e.Place(), e.Offset, e.Expected, e.Found, next)
 }
 
 // LostSuffixError says that evidence proves records which no file holds.

@@ -370,7 +370,7 @@ func (l *Log) Complete(now Now, e Effect, err error) {
 		l.onSync(now, e, err)
 	case *Upload:
 		l.onUpload(now, e, err)
-	case *LoadManifest, *SwapManifest, *SavePage, *Delete:
+	case *LoadManifest, *SwapManifest, *SavePage, *Delete, *ScanObject:
 		l.onCatalogue(now, e, err)
 	case *FenceWarm, *ReadWarm, *Mirror, *TrimWarm:
 		l.onWarm(now, e, err)

@@ -114,6 +114,7 @@ const (
 	MarkObjectUnread                  // or found none that is whole: producers in it are forgotten
 	MarkPage                          // a page of the manifest was written
 	MarkPageFailed                    // and nobody knows whether it is there
+	MarkLookFailed                    // a file stays on disk, because the object of its records is gone or damaged
 	MarkHealed                        // damage was healed: the cold tier serves what a file held
 	MarkHealedOnDisk                  // and was copied back to the disk
 	MarkHealFailed                    // or could not be

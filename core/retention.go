@@ -65,6 +65,7 @@ func (l *Log) Offload(now Now, before Offset) error {
 	}
 	l.mark(MarkOffload)
 	l.keep.hot = max(l.keep.hot, before)
+	l.cold.lookAt = 0
 	return nil
 }
 
@@ -90,9 +91,24 @@ func (l *Log) startTarget() Offset {
 }
 
 // hotTarget is how far files may leave the disk now, with a cold tier: a file goes only once the
-// manifest lists verified objects for all of its span, and never above what is committed.
+// manifest lists verified objects for all of its span and a look has just found them, and never above
+// what is committed. Files go together, for each move costs saves of the superblock.
 func (l *Log) hotTarget() Offset {
-	limit := min(l.keep.hot, l.cold.exported, l.committed)
+	c := &l.cold
+	if to := l.wholeFiles(l.leaving()); c.seen >= to || c.missed != nil || c.looks >= looksMax {
+		return min(to, l.wholeFiles(c.seen))
+	}
+	return 0
+}
+
+// looksMax bounds how many objects are looked at before files go.
+const looksMax = 64
+
+// leaving is how far files are to leave the disk.
+func (l *Log) leaving() Offset { return min(l.keep.hot, l.cold.exported, l.committed) }
+
+// wholeFiles returns the end of the last file that ends at an offset or below.
+func (l *Log) wholeFiles(limit Offset) Offset {
 	to := Offset(0)
 	for i := range l.extents {
 		if x := &l.extents[i]; x.End <= limit && x.End != EndNone {
@@ -102,6 +118,63 @@ func (l *Log) hotTarget() Offset {
 		}
 	}
 	return to
+}
+
+// nextLook looks at the next object that a file is about to leave its records to. It was whole when it
+// was written; since then a rule or a hand may have deleted it, and the file would be the last copy.
+func (l *Log) nextLook(now Now) Effect {
+	c := &l.cold
+	from := max(c.seen, l.hotStart, l.start)
+	if l.leaving() <= from || now.Mono < c.lookAt {
+		return nil
+	}
+	to := l.wholeFiles(l.leaving())
+	for ; from < to; from = c.seen {
+		s := covering(&c.list.whole, from)
+		if s == nil { // Start is on its way past it
+			return nil
+		}
+		if s.State == manifest.Finished {
+			c.look = ScanObject{Extent: coldExtent(s), LogID: l.id, Lineage: l.lineage, Info: c.look.Info}
+			return &c.look
+		}
+		c.seen = s.End // what a repair gave up
+	}
+	return nil
+}
+
+// onLook lets files go, or keeps them where the object is gone or another one.
+func (l *Log) onLook(now Now, e *ScanObject, err error) {
+	c := &l.cold
+	x := &e.Extent
+	switch {
+	case err != nil:
+		c.backoff(now, Catalogue, err)
+	case e.Info.Sealed:
+		c.succeeded(Catalogue)
+		c.seen = max(c.seen, x.Until)
+		c.missed, c.misses, c.lookAt = nil, 0, 0
+		c.looks++
+	default:
+		c.succeeded(Catalogue)
+		l.mark(MarkLookFailed)
+		c.missed = &CorruptError{
+			Segment: x.Segment, Base: x.Base, Pos: -1, Offset: x.First, End: x.End, Tier: TierCold,
+			Object:   Object{Base: x.Base, End: x.Until, Epoch: x.Epoch, Attempt: x.Attempt},
+			Expected: "the object that the manifest lists", Found: "none, or one that is not whole; the files of its records stay on disk",
+		}
+		c.lookAt = now.Mono + retryDelay<<min(c.misses, 6)
+		c.misses++
+	}
+}
+
+// Misses counts the looks in a row that did not find an object whole for which files are to leave the disk,
+// and says which one it is.
+func (l *Log) Misses() (n int, err error) {
+	if l.cold.missed == nil {
+		return 0, nil
+	}
+	return l.cold.misses, l.cold.missed
 }
 
 // relieve lets files go before their time while space is short, the oldest first, if the cold tier
@@ -152,6 +225,9 @@ func (l *Log) moveStart() {
 		l.start = to
 		l.lineage = trimLineage(l.lineage, to)
 		l.cold.delete = true
+		if m := l.cold.missed; m != nil && m.End <= to { // nobody needs it any more
+			l.cold.missed, l.cold.misses, l.cold.lookAt = nil, 0, 0
+		}
 		l.raiseExported()
 	}
 	floor := to
@@ -159,6 +235,7 @@ func (l *Log) moveStart() {
 		floor = max(to, l.hotStart)
 	}
 	n := 0
+	l.cold.looks = 0
 	for n < len(l.extents) && l.extents[n].End <= floor {
 		n++
 	}

@@ -50,6 +50,9 @@ type coldWorld struct {
 	keys  []byte            // scratch of objects: each with a line break
 	swaps int               // manifests written
 	told  []core.Offset     // damage on disk that the log was told of in this life
+
+	expired []sighting // objects that a fault deleted
+	looked  []sighting // looks at objects in this life
 }
 
 func (c *coldWorld) init(w *World) {
@@ -73,11 +76,12 @@ func (c *coldWorld) reset(w *World) {
 	}
 	c.bucket.Reset(fakebucket.Params{Seed: sub(w.h.Seed, 6), PartBytesMin: partBytesMin})
 	c.bucket.SetFaults(w.h.Bucket)
-	c.swaps, c.told = 0, c.told[:0]
+	c.swaps, c.told, c.expired = 0, c.told[:0], c.expired[:0]
 }
 
 // begin starts a life of the process.
 func (c *coldWorld) begin(w *World) {
+	c.looked = c.looked[:0]
 	if w.h.Cold() {
 		c.store.Reset(c.bucket, coldPrefix, w.store, c.options(w))
 	}

@@ -143,9 +143,48 @@ func (w *World) spoil(e *Event) {
 		return
 	}
 	w.res.Marks.add(MarkSpoiled)
+	if e.B == SpoilExpired {
+		c.expired = append(c.expired, sighting{objectOf(s), w.clock.mono})
+	}
 	w.check.DamageInjected(w.clock.mono, s.Base, s.End, false)
 	if w.Trace != nil {
 		w.say(TrackWorld, Note, "the bucket damages %s", key)
+	}
+}
+
+// sighting is when something happened to an object.
+type sighting struct {
+	object core.Object
+	at     int64
+}
+
+func objectOf(s *manifest.Segment) core.Object {
+	return core.Object{Base: s.Base, End: s.End, Epoch: s.Epoch, Attempt: s.Attempt}
+}
+
+// left judges that a file leaves the disk only after a look at the objects of its records, and not if that
+// came after they were deleted.
+func (w *World) left(from, to core.Offset) {
+	c := &w.cold
+	if len(c.expired) == 0 || c.misread() || !c.list() { // a look may have been answered from a cache
+		return
+	}
+	for i := range c.finished {
+		s := &c.finished[i]
+		if s.End <= from || to <= s.Base {
+			continue
+		}
+		look := int64(-1)
+		for _, l := range c.looked {
+			if l.object == objectOf(s) {
+				look = l.at
+			}
+		}
+		for _, x := range c.expired {
+			if x.object == objectOf(s) && (look < 0 || x.at < look) {
+				w.fail("K13", "a file left the disk for an object that is gone: the last copy of its records")
+			}
+		}
 	}
 }
 

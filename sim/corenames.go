@@ -119,6 +119,7 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkPageFailed:        "page-failed",
 	core.MarkHealedOnDisk:      "healed-on-disk",
 	core.MarkHealFailed:        "heal-failed",
+	core.MarkLookFailed:        "look-failed",
 	core.MarkHealed:            "healed",
 	core.MarkWarmDoubt:         "warm-doubt",
 	core.MarkCutHeld:           "cut-held",

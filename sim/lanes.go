@@ -73,6 +73,9 @@ func (w *World) launch(lane core.Lane) {
 	took := w.latency(f.sync)
 	if lane == core.Uploads || lane == core.Catalogue {
 		took = 1 + w.rng.Below(2*bucketLatency*w.h.Sync)
+		if e, ok := f.effect.(*core.ScanObject); ok {
+			w.cold.looked = append(w.cold.looked, sighting{core.Object{Base: e.Extent.Base, End: e.Extent.Until, Epoch: e.Extent.Epoch, Attempt: e.Extent.Attempt}, w.clock.mono})
+		}
 	}
 	if extra := w.slow[lane]; extra > 0 {
 		took += extra

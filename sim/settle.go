@@ -160,8 +160,12 @@ func (w *World) evicted() {
 	if !w.h.Cold() || p.hotView == w.log.ViewVersion() {
 		return
 	}
+	first := p.hotView == 0
 	p.hotView = w.log.ViewVersion()
 	if hot := w.log.HotStart(); hot != p.hot {
+		if !first && !w.damaged() {
+			w.left(max(p.hot, w.log.Start()), hot)
+		}
 		p.hot = hot
 		if !w.damaged() && !w.log.Marks().Has(core.MarkRelieved) { // where space is short more goes, sooner
 			w.check.HotStartMoved(w.clock.mono, hot, w.onDisk)
@@ -305,7 +309,9 @@ func (w *World) progress() {
 			return
 		}
 		w.check.RetentionDone(w.clock.mono, w.retainWall, retentionOf(&w.h.Config[p.config]), w.retain)
-		w.check.EvictionDone(w.clock.mono, w.retainWall, localOf(&w.h.Config[p.config]), w.letGo, w.log.HotStart())
+		if !w.missed() {
+			w.check.EvictionDone(w.clock.mono, w.retainWall, localOf(&w.h.Config[p.config]), w.letGo, w.log.HotStart())
+		}
 		w.res.Marks.add(MarkRetained)
 		w.close()
 	}
@@ -450,6 +456,13 @@ func (w *World) close() {
 	w.ask = askAll
 	w.pump()
 	w.deadline()
+}
+
+// missed reports whether a file stays on disk because it is the last copy of its records.
+func (w *World) missed() bool {
+	_, err := w.log.Misses()
+	x, ok := err.(*core.CorruptError)
+	return ok && w.cold.spoiledAt(x.Offset)
 }
 
 // finish ends the run.
