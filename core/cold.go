@@ -17,6 +17,7 @@ type coldState struct {
 	sequence uint64            // highest seen or tried
 	attempt  uint64            // highest seen or tried
 	exported Offset            // everything below is in objects, or below Start
+	began    Offset            // exported when this life began
 	seen     Offset            // objects below were looked at, in this life, before files leave for them
 	missed   *CorruptError     // the object that the last look did not find whole
 	looks    int               // objects found since files left
@@ -79,7 +80,7 @@ func (c *coldState) reset() {
 func (c *coldState) forget() {
 	c.m.CopyFrom(&manifest.Manifest{})
 	c.tag, c.attempt, c.exported = "", 0, 0
-	c.seen, c.missed, c.looks, c.misses, c.lookAt = 0, nil, 0, 0, 0
+	c.began, c.seen, c.missed, c.looks, c.misses, c.lookAt = 0, 0, nil, 0, 0, 0
 	c.list.reset()
 	c.doubt, c.pending, c.after = false, upload{}, upload{}
 	c.orphans, c.delete, c.dead, c.quiet, c.blocked = false, false, 0, quiet{}, 0

@@ -427,6 +427,7 @@ func (l *Log) claimed(m *manifest.Manifest, tag string, now Now) {
 	c.doubt = false
 	c.succeeded(Catalogue)
 	l.adopt(m, tag, now.Wall)
+	c.began = c.exported
 	l.super.state.ManifestSequence = c.m.Sequence
 	if b.plan.New {
 		b.step, b.at = bootCreate, 0

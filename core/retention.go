@@ -17,6 +17,7 @@ type file struct {
 type retention struct {
 	want      Offset // Start shall reach it
 	hot       Offset // with a cold tier: HotStart shall reach it, as far as the cold tier holds what lies below
+	relief    Offset // because space is short, so far
 	nextCheck Time   // Mono
 }
 
@@ -95,8 +96,13 @@ func (l *Log) startTarget() Offset {
 // what is committed. Files go together, for each move costs saves of the superblock.
 func (l *Log) hotTarget() Offset {
 	c := &l.cold
-	if to := l.wholeFiles(l.leaving()); c.seen >= to || c.missed != nil || c.looks >= looksMax {
-		return min(to, l.wholeFiles(c.seen))
+	to, seen := l.wholeFiles(l.leaving()), c.seen
+	if l.keep.relief > seen && c.fails[Catalogue] > 0 && c.missed == nil && max(seen, l.hotStart) >= c.began {
+		l.mark(MarkRelieved)                  // space is short, and the bucket does not answer:
+		seen = min(l.keep.relief, c.exported) // what this life wrote there itself is taken for whole
+	}
+	if seen >= to || c.missed != nil || c.looks >= looksMax || l.keep.relief > l.hotStart {
+		return min(to, l.wholeFiles(seen))
 	}
 	return 0
 }
@@ -196,6 +202,7 @@ func (l *Log) relieve(free int64) {
 			l.mark(MarkRelieved)
 			l.keep.hot = x.End
 		}
+		l.keep.relief = max(l.keep.relief, x.End)
 	}
 }
 

@@ -163,7 +163,7 @@ func (w *World) evicted() {
 	first := p.hotView == 0
 	p.hotView = w.log.ViewVersion()
 	if hot := w.log.HotStart(); hot != p.hot {
-		if !first && !w.damaged() {
+		if !first && !w.damaged() && !w.log.Marks().Has(core.MarkRelieved) {
 			w.left(max(p.hot, w.log.Start()), hot)
 		}
 		p.hot = hot
