@@ -163,7 +163,7 @@ func TestCallsOfExport(t *testing.T) {
 	if err := l.Offload(ctx, n); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls(t, "20 segments that wait", c, map[string]int{"put segments": 20, "put manifest.json": 21})
+	wantCalls(t, "20 segments that wait", c, map[string]int{"put segments": 20, "put manifest.json": 21, "get segments": 20})
 
 	for range 3 {
 		appendValues(t, l, n, n+3)
@@ -171,7 +171,7 @@ func TestCallsOfExport(t *testing.T) {
 		if err := l.Offload(ctx, n); err != nil {
 			t.Fatal(err)
 		}
-		wantCalls(t, "a segment alone", c, map[string]int{"put segments": 1, "put manifest.json": 2})
+		wantCalls(t, "a segment alone", c, map[string]int{"put segments": 1, "put manifest.json": 2, "get segments": 1})
 	}
 	closeLog(t, l)
 	wantCalls(t, "a close", c, map[string]int{})
@@ -215,7 +215,7 @@ func TestCallsOfParts(t *testing.T) {
 		t.Errorf("%d parts", parts)
 	}
 	delete(got, "part segments")
-	want := map[string]int{"begin segments": 2, "abort segments": 1, "finish segments": 1, "delete segments": 1}
+	want := map[string]int{"begin segments": 2, "abort segments": 1, "finish segments": 1, "delete segments": 1, "get segments": 2}
 	for _, op := range []string{"put manifest.json"} {
 		if got[op] < 4 || got[op] > 5 { // started, given up, started, finished; deleted, if there is time
 			t.Errorf("%d times %s", got[op], op)

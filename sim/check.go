@@ -170,6 +170,7 @@ func (p *planner) again() {
 	switch {
 	case w.damaged():
 	case w.h.Warm() && p.log.Start() > l.Start(): // an entry announces a trim that the superblock does not have yet
+	case w.h.Cold() && plan.HotStart > l.HotStart(): // files leave, and one slot has that already
 	case !plan.Empty():
 		w.fail("K10", "a second recovery would change something")
 		if w.Trace != nil {

@@ -166,7 +166,7 @@ func objectOf(s *manifest.Segment) core.Object {
 // came after they were deleted.
 func (w *World) left(from, to core.Offset) {
 	c := &w.cold
-	if len(c.expired) == 0 || c.misread() || !c.list() { // a look may have been answered from a cache
+	if from >= to || len(c.expired) == 0 || c.misread() || !c.list() { // a look may have been answered from a cache
 		return
 	}
 	for i := range c.finished {

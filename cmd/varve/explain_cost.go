@@ -24,7 +24,7 @@ type requestCost struct {
 	ObjectBytes int64 `json:"object_bytes"`
 	Objects     int64 `json:"objects"`
 	Puts        int64 `json:"puts"`      // parts, starts and ends of uploads, manifest; one open
-	Gets        int64 `json:"gets"`      // of the writer: the manifest once an open, and merging
+	Gets        int64 `json:"gets"`      // of the writer: the manifest once an open, and a look at each object for which a file leaves the disk
 	Deletes     int64 `json:"deletes"`   // by retention and merging
 	ReadGets    int64 `json:"read_gets"` // of log read, which reads the manifest and all of it once
 	Lists       int64 `json:"lists"`     // never: only cold scrub and rebuild-manifest list
@@ -153,6 +153,9 @@ func requestsOf(s *settings, object, objects int64) *requestCost {
 	c := &requestCost{ObjectBytes: object, Objects: objects}
 	c.Puts = 1 + c.Objects*(uploads(object, part)+2) // an open claims the manifest
 	c.Gets = 1
+	if s.LocalRetentionBytes != varve.Unlimited || s.LocalRetentionAge != varve.Unlimited {
+		c.Gets += c.Objects * lookRequests(object)
+	}
 	c.ReadGets = 1 + readAll(c.Objects, object)
 	if s.RetentionBytes != varve.Unlimited || s.RetentionAge != varve.Unlimited {
 		c.Deletes += c.Objects
@@ -167,6 +170,14 @@ func uploads(object, part int64) int64 {
 		return 1
 	}
 	return divide(object, part) + 2
+}
+
+// lookRequests counts the requests of the look at an object before its file leaves the disk: at its head and at its footer.
+func lookRequests(object int64) int64 {
+	if object <= cold.ReadFirst {
+		return 1
+	}
+	return 2
 }
 
 // readAll counts the requests of a reader that reads objects from first byte to last. It begins with

@@ -53,7 +53,7 @@ memory       132.4 MiB, and 13.1 MiB for each reader (read ahead, or a batch of 
              64 MiB: parts of an upload (cold.part_bytes)
 disk         8.4 GiB: retention keeps 24h, what is in one segment with the oldest of that, and what arrives in retention_check_interval; while the cold tier cannot be reached it grows on, until min_free_bytes are left
              1 B stay free
-cold, a day  at 100 KiB/s: 144 objects of 58.6 MiB, 1441 PUT, 1 GET, 144 DELETE, no LIST
+cold, a day  at 100 KiB/s: 144 objects of 58.6 MiB, 1441 PUT, 289 GET, 144 DELETE, no LIST
              a reader of all of it: 2881 GET
 valkey       516 MiB in each server's memory: the active segment and 3 closed ones (warm.max_cached_closed_segments, segment_bytes); while the cold tier cannot be reached it grows on; an open reads all of it
 `
