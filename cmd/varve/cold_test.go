@@ -485,7 +485,7 @@ func TestTiersCommand(t *testing.T) {
 	if r2.code != exitFailed || !strings.Contains(r2.err, "beyond the committed end") {
 		t.Errorf("%+v", r2)
 	}
-	fails(t, root, exitFailed, []string{"log", "offload", "--dir", dir}, "cold.url")
+	fails(t, root, exitUsage, []string{"log", "offload", "--dir", dir}, "cold.url")
 	fails(t, root, exitUsage, []string{"log", "offload", "--dir", dir, "--config", config, "--before=-1"}, "--before")
 }
 
