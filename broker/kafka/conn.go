@@ -104,7 +104,8 @@ type request struct {
 	flexible    bool
 }
 
-// carryOut answers a request or hands it to who will. The frame is given away unless there is an error.
+// carryOut answers a request or hands it to who will. Who takes the frame releases it, also where sending
+// the answer fails; what is left of it then is empty.
 func (c *conn) carryOut(r *request) error {
 	if err := c.header(r); err != nil {
 		return err

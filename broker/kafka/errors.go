@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 
 	"varve"
@@ -84,7 +85,8 @@ func topicCode(err error) code {
 		return invalidPartitions
 	case errors.Is(err, broker.ErrBudget):
 		return policyViolation
-	case errors.Is(err, broker.ErrUnknown), errors.Is(err, broker.ErrBusy), errors.Is(err, broker.ErrNotReady):
+	case errors.Is(err, broker.ErrUnknown), errors.Is(err, broker.ErrBusy), errors.Is(err, broker.ErrNotReady),
+		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return requestTimedOut
 	case errors.Is(err, broker.ErrClosed):
 		return notLeaderOrFollower

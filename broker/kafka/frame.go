@@ -28,6 +28,13 @@ func (f *frame) release() {
 	f.abandon()
 }
 
+// take hands the memory over: it is given back once, by who has it last.
+func (f *frame) take() frame {
+	t := *f
+	*f = frame{budget: f.budget}
+	return t
+}
+
 // abandon gives the budget back and leaves the memory to whoever still uses it.
 func (f *frame) abandon() {
 	f.budget.giveBack(f.held)

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -366,4 +367,32 @@ func tree(t testing.TB, dir string) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// TestRefusedWithoutAnAnswer: a batch that is refused under acks=0 ends the connection, and the memory of its
+// request is given back once: twice, and two connections would read into the same bytes.
+func TestRefusedWithoutAnAnswer(t *testing.T) {
+	n := startNode(t, t.TempDir(), kafka.Options{})
+	n.filled("t", 1, 1)
+	for range 4 {
+		req := kmsg.NewPtrProduceRequest()
+		req.Acks = 0
+		topic, part := kmsg.NewProduceRequestTopic(), kmsg.NewProduceRequestTopicPartition()
+		topic.Topic, part.Records = "t", make([]byte, 100<<10)
+		topic.Partitions = append(topic.Partitions, part)
+		req.Topics = append(req.Topics, topic)
+		r := n.raw()
+		r.send(req, 7)
+		if got, err := r.nc.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Fatalf("%d bytes, %v", got, err)
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		switch s := n.server.Stats(); {
+		case s.RequestBytes == 0 && s.Connections <= 1:
+			return
+		case s.RequestBytes < 0 || time.Now().After(deadline):
+			t.Fatalf("%+v", s)
+		}
+	}
 }

@@ -16,7 +16,7 @@ func (c *conn) initProducerID(ctx context.Context, req *kmsg.InitProducerIDReque
 	}
 	id, err := c.s.broker.ProducerID(ctx)
 	if err != nil {
-		resp.ErrorCode = topicCode(err)
+		resp.ErrorCode = requestTimedOut // nothing was given out; by most other codes a producer is dead for good
 		c.s.o.Logger.Warn("kafka: no producer id can be given", "client", c.client, "error", err)
 		return
 	}

@@ -39,7 +39,9 @@ func (c *conn) metadata(ctx context.Context, req *kmsg.MetadataRequest, resp *km
 func (c *conn) topicByName(ctx context.Context, name string, create bool) kmsg.MetadataResponseTopic {
 	t, err := c.s.broker.Topic(name)
 	if err != nil && create && c.s.broker.AutoCreate() {
-		t, err = c.s.broker.Create(ctx, broker.TopicSpec{Name: name})
+		within, cancel := c.context(ctx, createMillis)
+		t, err = c.s.broker.Create(within, broker.TopicSpec{Name: name})
+		cancel()
 		if err != nil { // somebody else may have created it
 			if other, again := c.s.broker.Topic(name); again == nil {
 				t, err = other, nil
@@ -54,8 +56,16 @@ func (c *conn) topicByName(ctx context.Context, name string, create bool) kmsg.M
 	}
 	d := kmsg.NewMetadataResponseTopic()
 	d.Topic, d.ErrorCode = kmsg.StringPtr(name), topicCode(err)
+	switch d.ErrorCode {
+	case invalidTopic, policyViolation, invalidPartitions, invalidConfig, unknownTopicOrPartition:
+	default: // it may be there in a moment; by most codes librdkafka fails all that waits for the topic
+		d.ErrorCode = leaderNotAvailable
+	}
 	return d
 }
+
+// createMillis is how long a topic may take that is created because somebody asked for it.
+const createMillis = 30_000
 
 func (c *conn) topicByID(id [16]byte) kmsg.MetadataResponseTopic {
 	if t, err := c.s.broker.TopicByID(id); err == nil {

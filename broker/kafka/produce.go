@@ -82,7 +82,7 @@ func (c *conn) produce(r *request) error {
 		d.tags()
 		p.topics = append(p.topics, t)
 	}
-	p.frame = r.frame
+	p.frame = r.frame.take()
 	return c.answers.send(answer{correlation: r.correlation, flexible: r.flexible, produced: p})
 }
 
