@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"varve"
+	"varve/core"
 	"varve/core/topics"
 )
 
@@ -269,11 +270,31 @@ func (b *Broker) mend() {
 	b.mu.Lock()
 	b.machine.Retry()
 	for at, p := range b.parts {
-		if l := p.Log(); l != nil && l.Err() != nil { // poisoned
+		switch l := p.Log(); {
+		case l == nil:
+		case errors.Is(l.Err(), varve.ErrOwnerFenced):
+			d := topics.Dir{Incarnation: at.incarnation, Partition: at.partition}
+			if t := b.machine.State().Find(at.incarnation); t != nil {
+				d.Topic = t.Name
+			}
+			b.logger.Error("broker: partition is offline: another node has taken it over; end one of the two", "partition", d.String(), "cause", l.Err())
+			p.leave(offline(d, l.Err())) // what this node still has of it may be void: nobody is to read it
+		case dead(l):
 			b.machine.Reopen(at.incarnation)
 		}
 	}
 	b.settle()
+}
+
+// dead reports whether only opening a log again can help it. One that waits for a tier heals by itself, and one
+// whose place another owner has taken would take it back, and again: who acked what would be anybody's guess.
+func dead(l *varve.Log) bool {
+	err := l.Err()
+	if err == nil || errors.Is(err, varve.ErrOwnerFenced) {
+		return false
+	}
+	phase := l.Stats().Phase
+	return phase == core.Poisoned.String() || phase == core.Failed.String()
 }
 
 // Close ends the node: requests under way end, all partitions and the catalogue are closed. It returns

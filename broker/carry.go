@@ -8,12 +8,17 @@ import (
 	"time"
 
 	"varve"
+	"varve/core"
 	"varve/core/topics"
 	"varve/tiers/disk"
 )
 
 // closeGrace is how long an effect waits for a log to close.
 const closeGrace = time.Minute
+
+// openWait is how long the open of a partition may wait for its tiers. Then it is offline, which holds up nobody
+// else, and opened again like any other that is.
+const openWait = 30 * time.Second
 
 var (
 	errNotYet   = errors.New("it is not open yet")
@@ -74,6 +79,9 @@ func (b *Broker) carryLoad() error {
 		return err
 	}
 	b.log = l
+	if s := l.Stats(); s.Phase != core.Ready.String() { // it may show less than it holds, and what it does not show would be removed
+		return &CatalogueError{Dir: b.tree.name() + "/" + catalogueName, Phase: s.Phase, Err: l.Err()}
+	}
 	for r, err := range l.Records(context.Background(), varve.Position{Offset: l.Start()}) {
 		if err != nil {
 			return err
@@ -108,7 +116,11 @@ func (b *Broker) carryOpen(e *topics.Open) error {
 	b.mu.Unlock()
 	old := p.state.Load()
 	if old.log != nil {
-		if old.err == nil && old.log.Err() == nil && slices.Equal(old.config, e.Config) {
+		if err := old.log.Err(); errors.Is(err, varve.ErrOwnerFenced) { // for good: see dead
+			p.leave(offline(d, err))
+			return err
+		}
+		if old.err == nil && !dead(old.log) && slices.Equal(old.config, e.Config) {
 			return nil
 		}
 		p.leave(offline(d, errOpening))
@@ -136,7 +148,9 @@ func (b *Broker) openLog(d topics.Dir, config []topics.Pair, create bool) (*serv
 			return nil, err
 		}
 	}
-	l, err := varve.OpenFS(b.life, b.tree.partition(d), b.tree.name()+"/"+d.String(), o)
+	ctx, cancel := context.WithTimeout(b.life, openWait)
+	defer cancel()
+	l, err := varve.OpenFS(ctx, b.tree.partition(d), b.tree.name()+"/"+d.String(), o)
 	if err != nil {
 		if errors.Is(err, disk.ErrNoSpace) && !errors.Is(err, varve.ErrNoSpace) {
 			err = fmt.Errorf("%w: %w", varve.ErrNoSpace, err)

@@ -256,3 +256,49 @@ func everyCall(seed uint64, n int64) (done bool, err error) {
 	}
 	return done, errors.Join(err, b.Close(context.Background()))
 }
+
+// TestCatalogueWithoutRoom: a node whose catalogue cannot be recovered whole, because a power loss needs a rescue
+// and the disk is full, does not begin: what the catalogue does not show yet would be taken for nobody's, and removed.
+func TestCatalogueWithoutRoom(t *testing.T) {
+	for _, more := range []int64{0, 4 << 10, 16 << 10} {
+		ctx := t.Context()
+		d := faultfs.New()
+		d.Reset(faultfs.Params{Seed: 1})
+		var mu sync.Mutex
+		tree := newFaultTree(&mu, d)
+		b, err := openTree(ctx, tree, crashOptions)
+		must(t, err)
+		x := create(t, b, "a", 1)
+		for range 3 {
+			appendTo(t, x, 0, "acked")
+		}
+		var r faultfs.Rand
+		r.Seed(7)
+		tree.end(d, &r)
+		mu.Lock()
+		d.SetCapacity(d.Used() + more)
+		mu.Unlock()
+		tree = newFaultTree(&mu, d)
+		var whole *CatalogueError
+		if b, err = openTree(ctx, tree, crashOptions); err == nil {
+			must(t, b.Close(ctx))
+		} else if !errors.As(err, &whole) {
+			t.Errorf("%d bytes free: %v", more, err)
+		}
+		mu.Lock()
+		d.SetCapacity(0)
+		mu.Unlock()
+		tree = newFaultTree(&mu, d)
+		b, err = openTree(ctx, tree, crashOptions)
+		must(t, err)
+		y, err := b.Topic("a")
+		must(t, err)
+		p, err := y.Partition(0)
+		must(t, err)
+		must(t, p.Err())
+		if n := p.Log().Committed(); n != 3 {
+			t.Errorf("%d bytes free: %d records", more, n)
+		}
+		must(t, b.Close(ctx))
+	}
+}

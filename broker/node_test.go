@@ -498,3 +498,46 @@ func TestTierHangs(t *testing.T) {
 	must(t, leftovers(b, b.tree))
 	create(t, b, "a", 1)
 }
+
+// TestFencedPartitionStays: a partition whose place another node has taken is not taken back, or the two would
+// take it from each other again and again, and what one has acked would be void for the other.
+func TestFencedPartitionStays(t *testing.T) {
+	ctx := t.Context()
+	base := t.TempDir()
+	first, second := filepath.Join(base, "a"), filepath.Join(base, "b")
+	bucket := testBucket(t)
+	o := Options{Log: testLog, Tiers: func(topic string, incarnation uint64, partition int32) (tiers.Bucket, string, varve.WarmOptions) {
+		return bucket, topics.Dir{Topic: topic, Incarnation: incarnation, Partition: partition}.String() + "/", varve.WarmOptions{}
+	}}
+	made := open(t, first, o)
+	create(t, made, "t", 1)
+	shut(t, made)
+	must(t, os.CopyFS(second, os.DirFS(first)))
+	a, err := Open(ctx, first, o)
+	must(t, err)
+	x, err := a.Topic("t")
+	must(t, err)
+	appendTo(t, x, 0, "A")
+	b := open(t, second, o)
+	y, err := b.Topic("t")
+	must(t, err)
+	appendTo(t, y, 0, "B")
+	old, err := x.Partition(0)
+	must(t, err)
+	if err := old.Log().Export(ctx, 1); !errors.Is(err, varve.ErrPoisoned) {
+		t.Fatal(err)
+	}
+	a.mend()
+	must(t, a.Configure(ctx, "t", map[string]string{"retention.ms": "1000000"})) // which opens a topic's logs again
+	time.Sleep(300 * time.Millisecond)
+	owner, err := y.Partition(0)
+	must(t, err)
+	if old.Log() != nil || !errors.Is(old.Err(), varve.ErrOwnerFenced) {
+		t.Errorf("served: %v, %v", old.Log(), old.Err())
+	}
+	must(t, owner.Log().Export(ctx, 1))
+	shut(t, b)
+	if err := a.Close(ctx); !errors.Is(err, varve.ErrOwnerFenced) {
+		t.Error(err)
+	}
+}
