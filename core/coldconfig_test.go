@@ -24,6 +24,8 @@ func TestColdConfigurationOutOfRange(t *testing.T) {
 		{"more segments than a manifest lists", func(c *core.Config) { c.ColdPageSegments = manifest.SegmentsMax + 1 }},
 		{"a negative number of objects", func(c *core.Config) { c.ColdScanObjects = -1 }},
 		{"too many objects", func(c *core.Config) { c.ColdScanObjects = 1<<20 + 1 }},
+		{"a negative number of bytes that wait for a mirror", func(c *core.Config) { c.Warm, c.WarmHoldBytes = true, -1 }},
+		{"too many of them", func(c *core.Config) { c.Warm, c.WarmHoldBytes = true, 1<<30+1 }},
 	} {
 		c := good
 		if x.spoil(&c); c.Validate() == nil {
