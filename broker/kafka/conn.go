@@ -30,6 +30,7 @@ type conn struct {
 	wake    chan struct{} // told by logs that are watched
 	timer   timer
 	asked   kmsg.FetchRequest // memory of the last one
+	named   map[*broker.Partition]struct{}
 	checker checker
 }
 
@@ -43,6 +44,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 		idle: s.o.IdleTimeout, patient: s.o.FrameTimeout, closing: &c.closing,
 	}
 	c.answers.conn = c
+	c.named = make(map[*broker.Partition]struct{})
 	c.readers.byPartition = make(map[*broker.Partition]*reader)
 	return c
 }

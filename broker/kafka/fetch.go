@@ -78,6 +78,9 @@ func (c *conn) fetch(r *request) error {
 	c.await(f)
 	f.seal(r)
 	c.readers.sweep()
+	if len(r.body) > smallBodyBytes {
+		c.asked = kmsg.FetchRequest{} // not to be held by an idle connection
+	}
 	r.frame.release() // topics' names were in it
 	c.s.counts.sent.Add(f.bytes)
 	return c.answers.send(answer{fetched: f})
@@ -117,12 +120,18 @@ func (f *fetched) enough() bool {
 
 // begin looks up what is asked for.
 func (c *conn) begin(f *fetched) {
+	clear(c.named)
 	for i := range f.req.Topics {
 		t := &f.req.Topics[i]
 		for j := range t.Partitions {
 			asked := &t.Partitions[j]
 			part := fetchedPart{next: asked.FetchOffset, limit: int64(asked.PartitionMaxBytes), end: -1, start: -1, divergedEpoch: -1}
 			part.p, part.log, part.code = c.s.partition(t.Topic, asked.Partition)
+			if _, again := c.named[part.p]; again && part.p != nil {
+				part.code = invalidRequest // each would be watched: one request could make all appends slow
+			} else {
+				c.named[part.p] = struct{}{}
+			}
 			if part.code == none {
 				part.code = epochCode(part.p, asked.CurrentLeaderEpoch)
 			}

@@ -277,3 +277,25 @@ func TestRecreatedTopic(t *testing.T) {
 		t.Error("the new topic has the old one's id")
 	}
 }
+
+// TestFetchNamesAPartitionTwice: each name would be a watcher of the log, so the second is refused.
+func TestFetchNamesAPartitionTwice(t *testing.T) {
+	n := startNode(t, t.TempDir(), kafka.Options{})
+	n.filled("t", 1, 1)
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = 60_000, 1<<30, 1<<30
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic = "t"
+	for range 3 {
+		part := kmsg.NewFetchRequestTopicPartition()
+		part.PartitionMaxBytes = 1 << 20
+		topic.Partitions = append(topic.Partitions, part)
+	}
+	req.Topics = append(req.Topics, topic)
+	resp := n.raw().ask(req, 11).(*kmsg.FetchResponse)
+	for i, p := range resp.Topics[0].Partitions {
+		if want := []int16{0, 42, 42}[i]; p.ErrorCode != want {
+			t.Errorf("partition %d: code %d, want %d", i, p.ErrorCode, want)
+		}
+	}
+}

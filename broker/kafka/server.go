@@ -141,22 +141,21 @@ func (s *Server) Serve(l net.Listener) error {
 	}()
 	for pause := time.Duration(0); ; {
 		c, err := l.Accept()
-		var wait net.Error
 		switch {
 		case err == nil:
 			pause = 0
 			s.admit(c)
 		case s.ctx.Err() != nil:
 			return ErrServerClosed
-		case errors.As(err, &wait) && wait.Timeout() || errors.Is(err, errTooManyFiles): // it may pass
+		case errors.Is(err, net.ErrClosed):
+			return err
+		default: // it may pass: descriptors or memory are short, a peer was gone too soon
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			s.o.Logger.Warn("kafka: a connection cannot be accepted", "error", err, "again_in", pause)
 			select {
 			case <-time.After(pause):
 			case <-s.ctx.Done():
 			}
-		default:
-			return err
 		}
 	}
 }
