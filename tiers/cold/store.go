@@ -46,6 +46,8 @@ type Store struct {
 
 	up      upload          // of the Uploads lane
 	scanner segment.Scanner // of the Catalogue lane
+
+	rootBytes int // that a read of the manifest asks for
 }
 
 // NewStore returns a store. Segments to upload are read through files.
@@ -65,6 +67,7 @@ func (s *Store) Reset(b tiers.Bucket, prefix string, files *disk.Store, o Option
 		s.root, s.keys = prefix+manifest.ManifestKey, [keySlots]keySlot{}
 	}
 	s.bucket, s.prefix, s.files, s.options = b, prefix, files, o
+	s.rootBytes = 0
 	s.up.forget()
 }
 
@@ -151,10 +154,13 @@ func (s *Store) loadManifest(r *core.Result, e *core.LoadManifest) (err error) {
 func (s *Store) whole(r *core.Result, key string, buf []byte, size int) (text []byte, tag string, missing bool, err error) {
 	ctx, cancel := s.call()
 	defer cancel()
-	buf = buf[:cap(buf)]
-	if len(buf) < size {
+	if key == s.root { // by what it had last, not by the memory there is: the simulator's worlds are used again
+		size = max(size, s.rootBytes)
+	}
+	if cap(buf) < size {
 		buf = make([]byte, size)
 	}
+	buf = buf[:size]
 	for {
 		n, o, err := s.bucket.Get(ctx, key, 0, buf)
 		switch {
@@ -177,11 +183,15 @@ func (s *Store) whole(r *core.Result, key string, buf []byte, size int) (text []
 			return buf[:0], "", false, failed(r, core.StepRead, fmt.Errorf("cold: %s has %d bytes, more than any manifest", key, o.Bytes))
 		case o.Bytes > int64(len(buf)):
 			buf = make([]byte, o.Bytes+o.Bytes/4)
+			if key == s.root {
+				s.rootBytes = len(buf)
+			}
 			continue
 		case int64(n) != o.Bytes:
 			return buf[:0], "", false, failed(r, core.StepRead, fmt.Errorf("cold: %s: %d bytes of %d were read", key, n, o.Bytes))
 		}
 		if len(buf) > bufferKept && n < len(buf)/2 {
+			s.rootBytes = 0
 			return append([]byte(nil), buf[:n]...), o.Tag, false, nil
 		}
 		return buf[:n], o.Tag, false, nil
