@@ -256,7 +256,10 @@ func TestWarmTierWithoutItsRecords(t *testing.T) {
 	closeLog(t, l)
 	closeLog(t, warmLog(t, dir, o))
 	primary.Do("XTRIM", "varve:{orders-0}", "MAXLEN", "1")
-	closeLog(t, warmLog(t, dir, o)) // the disk has all of it, and gives it to the stream again
+	l = warmLog(t, dir, o)
+	eventually(t, "the disk, which has all of it, gives it to the stream again", func() bool { s := l.Stats(); return s.WarmEnd == s.Committed && !s.WarmStalled })
+	closeLog(t, l)
+	closeLog(t, warmLog(t, dir, o)) // its marker comes last
 	primary.Do("XTRIM", "varve:{orders-0}", "MAXLEN", "1")
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
