@@ -39,6 +39,7 @@ type fetchedPart struct {
 	next  int64 // offset that is read next
 	bytes int64
 	limit int64
+	rest  int64 // of the limit, where a batch was left behind that is longer
 	end   int64 // Committed
 	start int64
 
@@ -113,9 +114,18 @@ func (c *conn) await(f *fetched) {
 	}
 }
 
-// enough reports whether an answer need not wait for more.
+// enough reports whether an answer need not wait for more. As with Kafka, what a part leaves behind for
+// its limit counts up to the limit, and nobody waits for more than an answer may have: else a client that
+// is behind would wait although there is all that it can get.
 func (f *fetched) enough() bool {
-	return f.told || f.full || f.bytes >= int64(f.req.MinBytes)
+	if f.told || f.full {
+		return true
+	}
+	bytes := f.bytes
+	for i := range f.parts {
+		bytes += f.parts[i].rest
+	}
+	return bytes >= min(int64(f.req.MinBytes), f.limit())
 }
 
 // begin looks up what is asked for.
@@ -194,9 +204,7 @@ func (c *conn) fillPart(f *fetched, p *fetchedPart) {
 			}
 			break
 		}
-		// The first batch of an answer goes out however long it is: else nobody would ever get past it.
-		if b == nil || f.bytes > 0 && (p.bytes+int64(len(b.Payload)) > p.limit || f.over(len(b.Payload))) {
-			f.full = f.full || b != nil && f.over(len(b.Payload))
+		if b == nil || !f.fits(p, len(b.Payload)) {
 			break
 		}
 		if !f.take(b) {
@@ -212,13 +220,29 @@ func (c *conn) fillPart(f *fetched, p *fetchedPart) {
 	}
 }
 
-// over reports whether so many more bytes are more than the answer may have.
-func (f *fetched) over(bytes int) bool {
-	limit := f.s.o.FetchBytesMax
-	if f.req.MaxBytes > 0 {
-		limit = min(limit, int64(f.req.MaxBytes))
+// fits reports whether a batch may go into a part. The first one of an answer goes out however long it is:
+// else nobody would ever get past it.
+func (f *fetched) fits(p *fetchedPart, bytes int) bool {
+	switch {
+	case f.bytes == 0:
+		return true
+	case f.bytes+int64(bytes) > f.limit():
+		f.full = true
+	case p.bytes+int64(bytes) > p.limit:
+		p.rest = max(p.limit-p.bytes, 0)
+		f.full = bytes > longBatchBytes // each further part might read such a one in vain
+	default:
+		return true
 	}
-	return f.bytes+int64(bytes) > limit
+	return false
+}
+
+// limit is how many bytes the answer may have.
+func (f *fetched) limit() int64 {
+	if f.req.MaxBytes > 0 {
+		return min(f.s.o.FetchBytesMax, int64(f.req.MaxBytes))
+	}
+	return f.s.o.FetchBytesMax
 }
 
 // take copies a batch, with what the broker gives it. It reports false while there is no memory.
