@@ -381,6 +381,14 @@ func (l *Log) Err() error {
 	return l.core.Err()
 }
 
+// Recovering reports whether the log waits for a tier, or for free space, to know all that it holds. Until it does,
+// Committed is what is proven, and may be below what was acked, and read, in an earlier life.
+func (l *Log) Recovering() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.phase == core.Recovering
+}
+
 // Stats are counters since Open, and gauges.
 type Stats struct {
 	core.Stats

@@ -37,6 +37,7 @@ const (
 	fencedLeaderEpoch            code = 74
 	unknownLeaderEpoch           code = 75
 	unsupportedCompression       code = 76
+	offsetNotAvailable           code = 78
 	invalidRecord                code = 87
 	unknownTopicID               code = 100
 	unsupportedEndpointType      code = 115

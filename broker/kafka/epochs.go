@@ -30,7 +30,12 @@ func (c *conn) epochEnd(topic string, asked *kmsg.OffsetForLeaderEpochRequestTop
 	if out.ErrorCode = why; why != none || asked.LeaderEpoch < 0 || asked.LeaderEpoch > p.Epoch() {
 		return out // an epoch that is still to come has no end
 	}
+	unsure := log.Recovering()
 	found, end := log.EpochEnd(uint64(asked.LeaderEpoch))
+	if unsure && end == log.Committed() { // and perhaps above, once the log is recovered
+		out.ErrorCode = offsetNotAvailable
+		return out
+	}
 	if found == 0 { // older than all that is left
 		found = uint64(asked.LeaderEpoch)
 	}

@@ -157,6 +157,12 @@ func (c *conn) begin(f *fetched) {
 // look compares where a client stands with the log.
 func (p *fetchedPart) look(lastEpoch int32) {
 	p.start, p.end = p.log.Start(), p.log.Committed()
+	if p.next > p.end {
+		if p.log.Recovering() {
+			return // the client may have read that far already: it gets nothing, and keeps its place
+		}
+		p.end = p.log.Committed() // it may have recovered meanwhile
+	}
 	if p.next < p.start || p.next > p.end {
 		p.code = offsetOutOfRange
 		return

@@ -55,6 +55,7 @@ func (c *conn) listOffset(ctx context.Context, version int16, topic string, aske
 		out.ErrorCode = why
 		return out
 	}
+	unsure := log.Recovering() // asked first: what is found afterwards is then all there is
 	var err error
 	epoch := func(offset int64) int32 { return int32(log.EpochOf(offset)) }
 	switch asked.Timestamp {
@@ -75,6 +76,13 @@ func (c *conn) listOffset(ctx context.Context, version int16, topic string, aske
 		out.Offset, out.Timestamp, err = c.latestTime(ctx, log)
 	default:
 		out.Offset, out.Timestamp, err = c.firstAt(ctx, log, asked.Timestamp)
+	}
+	if unsure && err == nil && (asked.Timestamp == atLatest || asked.Timestamp == atMaxTime || asked.Timestamp >= 0 && out.Offset < 0) {
+		out.ErrorCode, out.Offset, out.Timestamp, out.LeaderEpoch = offsetNotAvailable, -1, -1, -1
+		if version < 5 { // whose clients do not know the code
+			out.ErrorCode = leaderNotAvailable
+		}
+		return out
 	}
 	if err != nil {
 		if out.ErrorCode = readCode(err); ctx.Err() != nil {

@@ -33,7 +33,13 @@ func startNode(t testing.TB, dir string, o kafka.Options) *node {
 // startLogs is startNode with logs of a test's choice.
 func startLogs(t testing.TB, dir string, o kafka.Options, logs varve.Options) *node {
 	t.Helper()
-	b, err := broker.Open(t.Context(), dir, broker.Options{Log: logs, AutoCreate: true})
+	return startBroker(t, dir, o, broker.Options{Log: logs, AutoCreate: true})
+}
+
+// startBroker is startNode with a broker of a test's choice.
+func startBroker(t testing.TB, dir string, o kafka.Options, of broker.Options) *node {
+	t.Helper()
+	b, err := broker.Open(t.Context(), dir, of)
 	if err != nil {
 		t.Fatal(err)
 	}
