@@ -66,7 +66,7 @@ type known struct {
 
 // Open opens the node in a directory, which is made if it is missing. It returns when all partitions were
 // opened; one that cannot be is offline, and the others are served. Errors: those of varve.Open about the
-// catalogue, *topics.CatalogueError, *topics.UnknownDirError, ErrBudget, varve.ErrInUse, the context's.
+// catalogue, *topics.UnreadyError, *topics.CatalogueError, *topics.UnknownDirError, ErrBudget, varve.ErrInUse, the context's.
 func Open(ctx context.Context, dir string, o Options) (*Broker, error) {
 	if dir == "" { // and not the one that the process is in
 		return nil, errors.New("broker: open: the name of the directory is empty")

@@ -33,7 +33,9 @@ func (b *Broker) carry(e topics.Effect) {
 	var err error
 	switch e := e.(type) {
 	case *topics.Load:
-		err = b.carryLoad()
+		err = b.carryLoad(e)
+	case *topics.Read:
+		err = b.carryRead()
 	case *topics.List:
 		e.Dirs, e.Others, err = b.tree.list(e.Dirs, e.Others)
 	case *topics.Append:
@@ -51,8 +53,8 @@ func (b *Broker) carry(e topics.Effect) {
 	b.settle()
 }
 
-// carryLoad opens the catalogue and replays it.
-func (b *Broker) carryLoad() error {
+// carryLoad opens the catalogue.
+func (b *Broker) carryLoad(e *topics.Load) error {
 	if b.log != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 		defer cancel()
@@ -79,10 +81,17 @@ func (b *Broker) carryLoad() error {
 		return err
 	}
 	b.log = l
-	if s := l.Stats(); s.Phase != core.Ready.String() { // it may show less than it holds, and what it does not show would be removed
-		return &CatalogueError{Dir: b.tree.name() + "/" + catalogueName, Phase: s.Phase, Err: l.Err()}
+	s := l.Stats()
+	e.Start, e.End, e.Cause = s.Start, s.End, l.Err()
+	for e.Phase = core.Opening; e.Phase < core.Failed && e.Phase.String() != s.Phase; {
+		e.Phase++
 	}
-	for r, err := range l.Records(context.Background(), varve.Position{Offset: l.Start()}) {
+	return nil
+}
+
+// carryRead replays the catalogue.
+func (b *Broker) carryRead() error {
+	for r, err := range b.log.Records(context.Background(), varve.Position{Offset: b.log.Start()}) {
 		if err != nil {
 			return err
 		}

@@ -279,7 +279,7 @@ func TestCatalogueWithoutRoom(t *testing.T) {
 		d.SetCapacity(d.Used() + more)
 		mu.Unlock()
 		tree = newFaultTree(&mu, d)
-		var whole *CatalogueError
+		var whole *topics.UnreadyError
 		if b, err = openTree(ctx, tree, crashOptions); err == nil {
 			must(t, b.Close(ctx))
 		} else if !errors.As(err, &whole) {

@@ -32,20 +32,3 @@ type (
 
 // offline says why a partition is not served.
 func offline(d topics.Dir, why error) error { return fmt.Errorf("%w: %s: %w", ErrOffline, d, why) }
-
-// CatalogueError says that the catalogue could not be recovered whole: nothing is decided by less than all of it.
-type CatalogueError struct {
-	Dir   string
-	Phase string // of its log
-	Err   error  // nil: it waits for free space
-}
-
-func (e *CatalogueError) Error() string {
-	if e.Err == nil {
-		return fmt.Sprintf("broker: the catalogue in %s is %s: its recovery needs free space on the disk; free some and start again", e.Dir, e.Phase)
-	}
-	return fmt.Sprintf("broker: the catalogue in %s is %s: %v", e.Dir, e.Phase, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *CatalogueError) Unwrap() error { return e.Err }

@@ -65,6 +65,8 @@ func taskText(e topics.Effect) string {
 		return fmt.Sprintf("trim the catalogue to %d", e.Before)
 	case *topics.List:
 		return "list"
+	case *topics.Read:
+		return "read the catalogue"
 	}
 	return "load the catalogue"
 }
@@ -95,7 +97,7 @@ func (b *broker) finish(i int, err error) {
 		w.say(trackLog, Failed, "machine: %s: %v", taskText(e), err)
 	}
 	b.machine.Complete(e, err)
-	if err != nil {
+	if err != nil || b.machine.Phase() == topics.Down {
 		b.retryLater()
 	}
 	b.units[catalogueUnit].ask = true // the loop asks the machine again
@@ -108,7 +110,9 @@ func (b *broker) advance(i int) {
 	t := &b.tasks[i]
 	switch e := t.effect.(type) {
 	case *topics.Load:
-		b.load(i)
+		b.load(i, e)
+	case *topics.Read:
+		b.finish(i, b.replay(b.units[catalogueUnit]))
 	case *topics.List:
 		b.list(i, e)
 	case *topics.Append:
@@ -129,13 +133,13 @@ func (b *broker) advance(i int) {
 	}
 }
 
-// load opens the catalogue, after it was closed, and replays it.
-func (b *broker) load(i int) {
+// load opens the catalogue, after it was closed.
+func (b *broker) load(i int, e *topics.Load) {
 	t, u := &b.tasks[i], b.units[catalogueUnit]
 	switch t.stage {
 	case 0:
 		t.stage = 1
-		if u.state == unitOpen {
+		if u.state == unitOpen || u.state == unitOpening {
 			u.state, u.ask = unitClosing, true
 			u.log.Close(b.w.clock.now())
 		}
@@ -156,11 +160,17 @@ func (b *broker) load(i int) {
 		}
 		b.await(i, u)
 	case 2:
-		if u.state != unitOpen {
+		e.Phase, e.Start, e.End, e.Cause = u.phase, u.log.Start(), u.log.End(), u.log.Err()
+		switch {
+		case u.state == unitOpen:
+			b.finish(i, nil)
+		case u.state != unitOpening:
 			b.finish(i, u.err)
-			return
+		case u.log.Plan().New: // there is nothing to show yet
+			b.finish(i, core.ErrNoSpace)
+		default:
+			b.finish(i, nil)
 		}
-		b.finish(i, b.replay(u))
 	}
 }
 

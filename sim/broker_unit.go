@@ -196,6 +196,8 @@ func (b *broker) phased(u *unit) {
 	case now == core.Ready && u.state == unitOpening:
 		u.state = unitOpen
 		b.unitOpened(u)
+	case now == core.Recovering && u.slot == catalogueUnit && u.task >= 0: // the machine decides whether that is enough
+		b.unitOpened(u)
 	case now == core.Poisoned && u.state == unitOpen:
 		w.res.Marks.add(MarkPoisoned)
 		u.state = unitClosing

@@ -23,6 +23,7 @@ var topicMarkNames = [topics.MarkCount]string{
 	topics.MarkEntryUnknown:   "entry-unknown",
 	topics.MarkReload:         "reload",
 	topics.MarkReloadFailed:   "reload-failed",
+	topics.MarkUnready:        "unready",
 	topics.MarkAborted:        "aborted",
 	topics.MarkWaited:         "waited",
 	topics.MarkExistsLate:     "exists-late",

@@ -25,7 +25,7 @@ var layers = []layer{
 	{dir: "core/segment"},
 	{dir: "core/manifest", imports: []string{"core/segment"}},
 	{dir: "core/warmentry", imports: []string{"core/segment"}},
-	{dir: "core/topics", imports: []string{"core/segment"}},
+	{dir: "core/topics", imports: []string{"core"}},
 	{dir: "core", imports: []string{"core/segment", "core/manifest", "core/warmentry"}},
 
 	{dir: "tiers", imports: []string{"core/..."}},

@@ -3,14 +3,17 @@ package topics
 import (
 	"fmt"
 	"slices"
+
+	"varve/core"
 )
 
-// Replay takes an entry of the catalogue while Load is carried out. After an error the rest may be left
+// Replay takes an entry of the catalogue while Read is carried out. After an error the rest may be left
 // out: Complete the effect then, with a nil error.
 func (m *Machine) Replay(offset int64, b []byte) error {
 	if m.replayErr != nil {
 		return m.replayErr
 	}
+	m.next = offset + 1
 	err := m.reader.Read(b, &m.in)
 	switch {
 	case err != nil:
@@ -52,21 +55,47 @@ func (s *State) equal(e *Entry) bool {
 		})
 }
 
+// onLoad decides whether the catalogue is read. What a log that is not ready does not show would be taken
+// for nobody's, and removed.
 func (m *Machine) onLoad(err error) {
+	switch {
+	case m.phase != Loading:
+	case err != nil:
+		m.unopened(err)
+	case m.load.Phase != core.Ready:
+		m.mark(MarkUnready)
+		m.unopened(&UnreadyError{Phase: m.load.Phase, Err: m.load.Cause})
+	default:
+		m.loaded, m.next = true, m.load.Start
+	}
+}
+
+// onRead goes on once all of the catalogue was replayed.
+func (m *Machine) onRead(err error) {
+	m.loaded = false
 	switch {
 	case m.phase != Loading:
 	case m.replayErr != nil:
 		m.fail(m.replayErr)
-	case err != nil && m.everOpen:
-		m.mark(MarkReloadFailed)
-		m.err = err
-		m.phase = Down
-		m.abort(fmt.Errorf("%w: %w", ErrNotReady, err), true)
 	case err != nil:
-		m.fail(err)
+		m.unopened(err)
+	case m.next != m.load.End:
+		m.unopened(fmt.Errorf("topics: the catalogue ends at entry %d and shows those below %d alone", m.load.End, m.next))
 	default:
 		m.phase = Listing
 	}
+}
+
+// unopened ends an attempt to open the catalogue: what was open once is tried again.
+func (m *Machine) unopened(err error) {
+	if !m.everOpen {
+		m.fail(err)
+		return
+	}
+	m.mark(MarkReloadFailed)
+	m.err = err
+	m.phase = Down
+	m.abort(fmt.Errorf("%w: %w", ErrNotReady, err), true)
 }
 
 // onList compares what is on disk with what the catalogue says. What it cannot know is refused: it may be
@@ -75,13 +104,8 @@ func (m *Machine) onList(err error) {
 	switch {
 	case m.phase != Listing:
 		return
-	case err != nil && m.everOpen:
-		m.err = err
-		m.phase = Down
-		m.abort(fmt.Errorf("%w: %w", ErrNotReady, err), true)
-		return
 	case err != nil:
-		m.fail(err)
+		m.unopened(err)
 		return
 	}
 	known := m.list.Dirs[:0]

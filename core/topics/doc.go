@@ -19,7 +19,7 @@
 //
 // Calls are serialised by the driver. Effects in flight at the same time may be carried out and completed in
 // any order: there is at most one on the catalogue, and up to Config.InFlightMax on partitions, never two
-// on one partition. effect.go says what the success of each promises. While Load is carried out, its
+// on one partition. effect.go says what the success of each promises. While Read is carried out, its
 // entries go to Replay.
 //
 // A topic exists for clients if it is Live in State, with partitions [0, Partitions): it is so from the

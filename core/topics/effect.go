@@ -1,12 +1,23 @@
 package topics
 
+import "varve/core"
+
 // Effect is something that the driver carries out. The machine owns it; it is valid from Next until
 // Complete, and the driver fills in its result fields in between.
 type Effect interface{ effect() }
 
-// Load opens the catalogue, which is a log, and gives its entries to Replay, in order, from its start to
-// its end. A catalogue that is open already is closed first: it may be poisoned. An absent one is made.
-type Load struct{ _ byte }
+// Load opens the catalogue, which is a log. One that is open already is closed first: it may be poisoned. An
+// absent one is made. It succeeds as soon as the log can show anything; whether that is enough is the
+// machine's decision.
+type Load struct {
+	// Result: where the log stands. Cause is why it is not ready, where it knows.
+	Phase      core.Phase
+	Start, End core.Offset
+	Cause      error
+}
+
+// Read gives the entries of the catalogue to Replay, in order, from its start to what is committed.
+type Read struct{ _ byte }
 
 // List finds the directories of partitions, with those that lie in their place and are something else.
 type List struct {
@@ -75,6 +86,7 @@ type Remove struct {
 }
 
 func (*Load) effect()   {}
+func (*Read) effect()   {}
 func (*List) effect()   {}
 func (*Append) effect() {}
 func (*Trim) effect()   {}

@@ -3,6 +3,8 @@ package topics
 import (
 	"errors"
 	"fmt"
+
+	"varve/core"
 )
 
 // Errors of requests. All but ErrUnknown are definite: nothing of the request has happened.
@@ -29,6 +31,23 @@ type CatalogueError struct {
 func (e *CatalogueError) Error() string {
 	return fmt.Sprintf("topics: catalogue, entry %d: %s; run: varve log read --dir DIR/catalogue", e.Offset, e.Why)
 }
+
+// UnreadyError says that the log of the catalogue is not ready: nothing is decided by less than all that it
+// may hold.
+type UnreadyError struct {
+	Phase core.Phase
+	Err   error // nil: it waits for free space
+}
+
+func (e *UnreadyError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("topics: the catalogue is %s: its recovery needs free space on the disk; free some and start again", e.Phase)
+	}
+	return fmt.Sprintf("topics: the catalogue is %s: %v", e.Phase, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnreadyError) Unwrap() error { return e.Err }
 
 // UnknownDirError says that there is a directory of an incarnation that the catalogue has not given out:
 // it is another node's catalogue, or an older copy of this one's. Nothing was changed.

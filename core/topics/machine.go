@@ -3,6 +3,8 @@ package topics
 import (
 	"errors"
 	"fmt"
+
+	"varve/core"
 )
 
 // Phase is where a machine stands in its life.
@@ -54,9 +56,12 @@ type Machine struct {
 	ticket  Ticket
 	reader  Reader
 
-	// Invariant: of load, list, append and trim at most one is in flight.
+	// Invariant: of load, read, list, append and trim at most one is in flight.
 	catalogue bool // one of them is
 	load      Load
+	read      Read
+	loaded    bool        // the log is ready: it is to be read
+	next      core.Offset // of the entry that Replay has to be given next
 	list      List
 	append    Append
 	trim      Trim
@@ -165,6 +170,10 @@ func (m *Machine) drained() {
 func (m *Machine) nextCatalogue() Effect {
 	switch m.phase {
 	case Loading:
+		if m.loaded {
+			return &m.read
+		}
+		m.load = Load{}
 		m.state.Reset()
 		m.replayed, m.replayErr, m.trimTo, m.spare = 0, nil, 0, 0
 		return &m.load
@@ -193,6 +202,9 @@ func (m *Machine) Complete(e Effect, err error) {
 	case *Load:
 		m.catalogue = false
 		m.onLoad(err)
+	case *Read:
+		m.catalogue = false
+		m.onRead(err)
 	case *List:
 		m.catalogue = false
 		m.onList(err)
@@ -253,7 +265,7 @@ func (m *Machine) again(cause error) {
 
 // reload begins again with the catalogue.
 func (m *Machine) reload() {
-	m.phase = Loading
+	m.phase, m.loaded = Loading, false
 	m.sweeps = m.sweeps[:0]
 }
 

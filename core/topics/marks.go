@@ -20,6 +20,7 @@ const (
 	MarkEntryUnknown               // nobody knows whether an entry is there
 	MarkReload                     // the catalogue is opened again
 	MarkReloadFailed               // and cannot be
+	MarkUnready                    // the log of the catalogue can be read and may show less than it holds
 	MarkAborted                    // a request under way ends, because the catalogue is opened again
 	MarkWaited                     // a request waited for another one of its topic
 	MarkExistsLate                 // and then found the name taken

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"varve/core"
 )
 
 // fate is what becomes of one effect.
@@ -30,6 +32,7 @@ type world struct {
 	entries []string // of the catalogue, all of them
 	start   int64
 	dead    bool              // the catalogue takes no entries
+	shown   int64             // entries that it shows
 	dirs    map[Dir]bool      // of partitions
 	whole   map[string]uint64 // name/incarnation of directories of incarnations
 	open    map[Dir]bool      // logs that are open in this life
@@ -96,6 +99,12 @@ func (w *world) step(pick func(n int) int) bool {
 		w.crashed = true
 		return false
 	case refused, broken, poisoned, lost:
+		if l, ok := e.(*Load); ok && f == broken { // it is recovered by half
+			w.shown = (w.start + int64(len(w.entries))) / 2
+			l.Phase, l.Start, l.End = core.Recovering, w.start, w.shown
+			w.m.Complete(e, nil)
+			break
+		}
 		if f == broken {
 			w.part(e)
 		}
@@ -130,7 +139,10 @@ func (w *world) carryOut(e Effect) error {
 	switch e := e.(type) {
 	case *Load:
 		w.dead = false
-		for i := w.start; i < int64(len(w.entries)); i++ {
+		w.shown = int64(len(w.entries))
+		e.Phase, e.Start, e.End = core.Ready, w.start, w.shown
+	case *Read:
+		for i := w.start; i < w.shown; i++ {
 			if w.m.Replay(i, []byte(w.entries[i])) != nil {
 				break
 			}
