@@ -9,5 +9,6 @@ type moreCommands struct {
 	Mutants mutantsCommand `cmd:"" help:"Plant one bug at a time in a copy of the source and measure how often the simulator finds it."`
 	Report  reportCommand  `cmd:"" help:"Write one HTML page: a run step by step, with the sectors of its disk, and the overview."`
 
+	MutantTool mutantToolCommand `cmd:"" hidden:""`
 	DemoWriter demoWriterCommand `cmd:"" hidden:""`
 }

@@ -74,7 +74,10 @@ func (c *mutantsCommand) Run(ctx context.Context, s *streams) error {
 	if c.Workers == 0 {
 		c.Workers = runtime.GOMAXPROCS(0)
 	}
-	lab := &sourceLab{root: root, dir: dir, workers: c.Workers}
+	lab, err := newSourceLab(root, dir, c.Workers)
+	if err != nil {
+		return err
+	}
 	if err := lab.control(ctx); err != nil {
 		return err
 	}
@@ -95,6 +98,7 @@ type lab interface {
 	run(ctx context.Context, program string, t trial) (*reportJSON, error)
 	meta(ctx context.Context, program, profile string, seeds uint64) error
 	shrink(ctx context.Context, program string, m *mutants.Mutant, seed uint64) (*shrinkJSON, error)
+	costOf(program string) cost
 }
 
 // trial is one run of a mutant.
@@ -166,6 +170,11 @@ func (c *mutantsCommand) report(s *streams, rows []*mutantRow, needs []*need) er
 		if c.Sure {
 			times = "surely "
 		}
+		var sum cost
+		for _, row := range rows {
+			sum.add(row.Cost)
+		}
+		fmt.Fprintf(s.out, "processor time: builds %.0f s, runs %.0f s\n", sum.Build, sum.Run)
 		fmt.Fprintf(s.out, "%d of %d mutants pass: each is %sfound %d times within %s seeds, %s of a log with a bucket, %s with a Valkey server, or proven equivalent and not found\n",
 			len(rows), len(rows), times, c.Detections, group(c.Seeds), group(c.ColdSeeds), group(c.WarmSeeds))
 	}
@@ -221,6 +230,7 @@ func (c *mutantsCommand) measure(ctx context.Context, m *mutants.Mutant, l lab) 
 		return row
 	}
 	row.program, row.ops = program, m.Ops
+	defer func() { row.Cost = l.costOf(program) }()
 	r, t, err := c.find(ctx, m, program, l)
 	if err != nil {
 		row.Failure = err.Error()

@@ -9,8 +9,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,9 +37,54 @@ const simProgram = "./cmd/varve-sim"
 
 // sourceLab builds mutants from the source tree and runs each in a process of its own.
 type sourceLab struct {
-	root, dir string
-	workers   int
-	clean     string // the program without a bug
+	builder mutants.Builder
+	dir     string
+	workers int
+	clean   string // the program without a bug
+
+	lock sync.Mutex
+	cost map[string]cost // by program
+}
+
+// cost is the processor time that went into a mutant.
+type cost struct {
+	Build float64 `json:"build"` // seconds
+	Run   float64 `json:"run"`
+}
+
+func (c *cost) add(o cost) { c.Build, c.Run = c.Build+o.Build, c.Run+o.Run }
+
+// newSourceLab returns a lab for the module in the folder root, which keeps what it makes in dir.
+func newSourceLab(root, dir string, workers int) (*sourceLab, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	kept := filepath.Join(dir, "kept")
+	if err := os.Mkdir(kept, 0o700); err != nil {
+		return nil, err
+	}
+	b := mutants.Builder{Root: root, Command: simProgram, Dir: dir, Tags: []string{mutants.Lean}, Tool: []string{self, "mutant-tool", kept}}
+	return &sourceLab{builder: b, dir: dir, workers: workers}, nil
+}
+
+// spent adds to what a program has cost.
+func (l *sourceLab) spent(program string, c cost) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if l.cost == nil {
+		l.cost = map[string]cost{}
+	}
+	sum := l.cost[program]
+	sum.add(c)
+	l.cost[program] = sum
+}
+
+// costOf returns what a program has cost so far.
+func (l *sourceLab) costOf(program string) cost {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.cost[program]
 }
 
 // control runs the program without a bug.
@@ -59,7 +107,22 @@ func (l *sourceLab) control(ctx context.Context) error {
 }
 
 func (l *sourceLab) build(ctx context.Context, m *mutants.Mutant) (string, error) {
-	return m.Build(ctx, l.root, simProgram, l.dir, mutants.Lean)
+	program, cpu, err := l.builder.Build(ctx, m)
+	l.spent(program, cost{Build: cpu.Seconds()})
+	return program, err
+}
+
+// mutantToolCommand is what the go command calls in place of each of its tools.
+type mutantToolCommand struct {
+	Line []string `arg:"" passthrough:"" help:"A folder, and the command line of a tool."`
+}
+
+// Run passes the exit code of the tool on.
+func (c *mutantToolCommand) Run(s *streams) error {
+	if code := mutants.Tool(c.Line[0], c.Line[1:], s.out, s.err); code != 0 {
+		return failure{fmt.Errorf("exit code %d", code)}
+	}
+	return nil
 }
 
 // run runs a trial. A process that dies without a report is one detection, a crash, if a landing
@@ -94,6 +157,7 @@ func (l *sourceLab) process(ctx context.Context, program string, t trial) (*repo
 	limit := unix.Rlimit{Cur: mutantBytes, Max: mutantBytes}
 	_ = unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_AS, &limit, nil) // it may have ended already
 	err := cmd.Wait()
+	l.spent(program, cost{Run: mutants.Used(cmd).Seconds()})
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("not ready after %v: %w", mutantTime, ctx.Err())
 	}

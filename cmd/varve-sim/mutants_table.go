@@ -32,6 +32,7 @@ type mutantRow struct {
 	Needs      []string          `json:"needs,omitempty"`            // faults and checkers that its file names
 	Survives   []string          `json:"survives_without,omitempty"` // the same, with --needed
 	Shrunk     *shrunk           `json:"shrunk,omitempty"`
+	Cost       cost              `json:"cpu_seconds"`
 	Failure    string            `json:"failure,omitempty"`
 
 	program string // built with the mutant
@@ -104,6 +105,7 @@ func (r *mutantRow) text(w io.Writer) {
 	rate, bounds := r.rates()
 	fmt.Fprintf(w, "%-36s %9s seeds, first %9s, %3d found, %s of 10,000 (%s): %s\n", r.Name, group(r.Seeds), r.firstSeed(),
 		r.Detections, rate, bounds, cmp.Or(r.caught(), "nothing"))
+	fmt.Fprintf(w, "%-36s %.1f s of processor time to build, %.1f s to run\n", "", r.Cost.Build, r.Cost.Run)
 	if len(r.Needs) > 0 {
 		fmt.Fprintf(w, "%-36s needs %s\n", "", strings.Join(r.Needs, ", "))
 	}

@@ -74,6 +74,8 @@ func (l *stubLab) build(_ context.Context, m *mutants.Mutant) (string, error) {
 	return m.Name, l.breaks[m.Name]
 }
 
+func (l *stubLab) costOf(string) cost { return cost{1, 2} }
+
 func (l *stubLab) run(_ context.Context, program string, t trial) (*reportJSON, error) {
 	<-l.trialed
 	l.trials[program] = append(l.trials[program], t)

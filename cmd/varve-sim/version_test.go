@@ -51,7 +51,8 @@ func TestVersionBump(t *testing.T) {
 		t.Fatal(err)
 	}
 	build := func(m *mutants.Mutant) string {
-		program, err := m.Build(t.Context(), root, "./cmd/varve", t.TempDir())
+		b := mutants.Builder{Root: root, Command: "./cmd/varve", Dir: t.TempDir()}
+		program, _, err := b.Build(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
 		}

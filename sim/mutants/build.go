@@ -9,47 +9,85 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Lean is the tag of programs that only measure a mutant.
 const Lean = "mutant"
 
-// Build builds a command of the module with the bug in it and returns the program, a file in the
-// folder dir. root is the folder of the module. A nil mutant builds the command as it is. With the tag
-// Lean it goes without what measuring a mutant does not need: those files have the constraint !mutant.
-func (m *Mutant) Build(ctx context.Context, root, command, dir string, tags ...string) (program string, err error) {
+// Builder builds a command of a module with bugs in it.
+type Builder struct {
+	Root    string   // the folder of the module
+	Command string   // such as ./cmd/varve-sim
+	Dir     string   // an empty folder for what is built
+	Tags    []string // Lean: without what measuring a mutant does not need; those files have the constraint !mutant
+	Tool    []string // a command that calls the Tool function with a folder to keep things in; nil: compile all anew
+}
+
+// garbage is how much a compiler may let pile up, in percent of what it needs, before it collects it: one
+// that runs for a second has better things to do.
+const garbage = "GOGC=400"
+
+// Build builds the command with a bug in it, and returns the program, a file, and the processor time that
+// it took. A nil mutant builds the command as it is.
+func (b *Builder) Build(ctx context.Context, m *Mutant) (program string, cpu time.Duration, err error) {
 	name, replace := "none", map[string]string{}
 	if m != nil {
 		name = m.Name
-		changed, err := m.Apply(os.DirFS(root))
+		changed, err := m.sameLines().Apply(os.DirFS(b.Root))
 		if err != nil {
-			return "", err
+			return "", 0, err
 		}
 		for file, text := range changed {
-			to := filepath.Join(dir, name+"-"+strconv.Itoa(len(replace))+".go")
+			to := filepath.Join(b.Dir, name+"-"+strconv.Itoa(len(replace))+".go")
 			if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
-				return "", err
+				return "", 0, err
 			}
-			replace[filepath.Join(root, filepath.FromSlash(file))] = to
+			replace[filepath.Join(b.Root, filepath.FromSlash(file))] = to
 		}
 	}
 	overlay, err := json.Marshal(struct{ Replace map[string]string }{replace})
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
-	list := filepath.Join(dir, name+".json")
+	list := filepath.Join(b.Dir, name+".json")
 	if err := os.WriteFile(list, overlay, 0o600); err != nil {
-		return "", err
+		return "", 0, err
 	}
-	program = filepath.Join(dir, name+".exe")
+	program = filepath.Join(b.Dir, name+".exe")
 	// Nobody debugs the program: without symbol tables it is made in two thirds of the time.
-	build := exec.CommandContext(ctx, "go", "build", "-overlay="+list, "-tags="+strings.Join(tags, ","), "-buildvcs=false",
-		"-gcflags=./...=-dwarf=false", "-ldflags=-s -w", "-o", program, command)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("does not build: %w: %s", err, strings.Join(strings.Fields(string(out)), " "))
+	build := exec.CommandContext(ctx, "go", "build", "-overlay="+list, "-tags="+strings.Join(b.Tags, ","), "-buildvcs=false",
+		"-toolexec="+quoted(b.Tool), "-gcflags=./...=-dwarf=false", "-ldflags=-s -w", "-o", program, b.Command)
+	build.Dir = b.Root
+	build.Env = append(build.Environ(), garbage)
+	out, err := build.CombinedOutput()
+	cpu = Used(build)
+	if err != nil {
+		return "", cpu, fmt.Errorf("does not build: %w: %s", err, strings.Join(strings.Fields(string(out)), " "))
 	}
-	return program, nil
+	return program, cpu, nil
+}
+
+// quoted are words as the go command takes them apart again.
+func quoted(words []string) string {
+	var all []string
+	for _, w := range words {
+		mark := "'"
+		if strings.Contains(w, mark) {
+			mark = `"`
+		}
+		all = append(all, mark+w+mark)
+	}
+	return strings.Join(all, " ")
+}
+
+// Used is the processor time that a command has used which has ended, and all that it started and
+// waited for.
+func Used(c *exec.Cmd) time.Duration {
+	if c.ProcessState == nil {
+		return 0
+	}
+	return c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 }
 
 // Root returns the folder of the module that the working directory lies in.

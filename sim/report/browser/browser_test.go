@@ -50,7 +50,8 @@ func prepare(t *testing.T) given {
 	list, err := mutants.Load(os.DirFS(filepath.Join(abs, filepath.FromSlash(mutants.Dir))))
 	must(t, err)
 	dir := t.TempDir()
-	program, err := list[0].Build(t.Context(), abs, "./cmd/varve-sim", dir)
+	b := mutants.Builder{Root: abs, Command: "./cmd/varve-sim", Dir: dir}
+	program, _, err := b.Build(t.Context(), list[0])
 	must(t, err)
 	figures, err := exec.Command(program, "run", "--seeds", "300", "--ops", "20", "--all", "--workers", "1", "--json").Output()
 	if err == nil {
