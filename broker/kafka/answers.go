@@ -10,13 +10,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// answer is what goes out for one request: of three kinds.
+// answer is what goes out for one request: of four kinds.
 type answer struct {
 	correlation int32
 	flexible    bool
 	resp        kmsg.Response // complete
 	produced    *produced     // waits for outcomes
 	fetched     *fetched      // complete, in pieces
+	reached     chan struct{} // none: closed when all before it are out
 }
 
 // answers sends answers in the order of their requests. It starts on the connection's own goroutine;
@@ -60,6 +61,19 @@ func (q *answers) send(a answer) error {
 	}
 }
 
+// drain waits until all that is queued is out.
+func (q *answers) drain() error {
+	if q.queue == nil {
+		return nil
+	}
+	a := answer{reached: make(chan struct{})}
+	if err := q.send(a); err != nil {
+		return err
+	}
+	<-a.reached
+	return nil
+}
+
 // finish sends what is queued and ends the second goroutine.
 func (q *answers) finish() {
 	if q.queue != nil {
@@ -95,6 +109,8 @@ func (q *answers) run() {
 // write encodes an answer, and sends it with all before it if it is the last for now.
 func (q *answers) write(a *answer, last bool) error {
 	switch {
+	case a.reached != nil:
+		close(a.reached)
 	case a.fetched != nil:
 		return q.pieces(a.fetched)
 	case a.produced != nil:
@@ -177,6 +193,9 @@ func (q *answers) drop(a *answer) {
 	}
 	if a.fetched != nil {
 		a.fetched.release()
+	}
+	if a.reached != nil {
+		close(a.reached)
 	}
 }
 

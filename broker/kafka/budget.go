@@ -77,6 +77,31 @@ func (b *budget) grant() {
 	}
 }
 
+// halves are a budget in two halves of the same size: one for what is small, one for what is more than
+// shareBytes. So a few slow peers with large requests or answers can keep only each other waiting.
+type halves struct {
+	half         int64
+	small, large budget
+}
+
+const shareBytes = 1 << 20
+
+func newHalves(bytes int64) halves {
+	half := bytes / 2
+	return halves{half: half, small: budget{free: half}, large: budget{free: half}}
+}
+
+// of returns the half that so many bytes are taken from.
+func (h *halves) of(bytes int64) *budget {
+	if bytes <= shareBytes {
+		return &h.small
+	}
+	return &h.large
+}
+
+// taken returns how much is taken.
+func (h *halves) taken() int64 { return h.small.taken(h.half) + h.large.taken(h.half) }
+
 // taken returns how much of a whole is taken.
 func (b *budget) taken(whole int64) int64 {
 	b.mu.Lock()

@@ -25,9 +25,11 @@ type fetched struct {
 	pieces  [][]byte      // of batches, in order
 	chunks  []*chunk
 	bytes   int64
-	held    int64 // taken off the budget
-	full    bool  // no more bytes, whatever there is
-	told    bool  // a part has an error: the answer goes out at once
+	small   int64 // taken off that half of the budget, up to shareBytes
+	large   int64 // taken off the other
+	until   time.Time
+	full    bool // no more bytes, whatever there is
+	told    bool // a part has an error: the answer goes out at once
 
 	sealed net.Buffers // the whole answer
 }
@@ -93,7 +95,7 @@ const fetchWaitMax = 5 * time.Minute
 // await fills an answer until it is worth sending, or the time is over.
 func (c *conn) await(f *fetched) {
 	wait := min(time.Duration(f.req.MaxWaitMillis)*time.Millisecond, fetchWaitMax)
-	deadline := time.Now().Add(wait)
+	f.until = time.Now().Add(wait)
 	c.begin(f)
 	if c.fill(f); f.enough() || wait <= 0 {
 		return
@@ -103,7 +105,7 @@ func (c *conn) await(f *fetched) {
 	}
 	for {
 		c.fill(f)
-		left := time.Until(deadline)
+		left := time.Until(f.until)
 		if f.enough() || left <= 0 || c.s.ctx.Err() != nil {
 			break
 		}
@@ -286,25 +288,41 @@ func (f *fetched) take(b *varve.BatchView) bool {
 	}
 }
 
-// reserve takes memory for so many chunks off the budget. Only the first batch waits for it.
+// reserve takes memory for so many chunks off the budget: what of an answer is above shareBytes off the
+// half of large ones.
 func (f *fetched) reserve(chunks int) bool {
-	bytes := min(int64(chunks)*chunkBytes, f.s.o.FetchBytes) // a batch that is longer goes out alone
-	if bytes <= 0 {
-		return true
+	h := &f.s.fetched
+	bytes := int64(chunks) * chunkBytes
+	small := min(bytes, max(shareBytes-f.small, 0))
+	large := min(bytes-small, h.half) // a batch that is longer goes out all the same
+	small = min(small, h.half)
+	if !f.wait(&h.small, small) {
+		return false
 	}
-	if !f.s.fetched.tryTake(bytes) {
-		if f.bytes > 0 {
-			return false
-		}
-		ctx, cancel := context.WithTimeout(f.s.ctx, f.s.o.FrameTimeout)
-		defer cancel()
-		if f.s.fetched.take(ctx, bytes) != nil {
-			return false
-		}
+	if !f.wait(&h.large, large) {
+		h.small.giveBack(small)
+		return false
 	}
-	f.held += bytes
+	f.small, f.large = f.small+small, f.large+large
 	return true
 }
+
+// wait takes bytes off a budget. Only the first batch waits for them: about as long as the client waits
+// for an answer, which is empty if they do not come.
+func (f *fetched) wait(b *budget, bytes int64) bool {
+	if bytes <= 0 || b.tryTake(bytes) {
+		return true
+	}
+	if f.bytes > 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(f.s.ctx, min(max(time.Until(f.until), fetchMemoryWait), f.s.o.FrameTimeout))
+	defer cancel()
+	return b.take(ctx, bytes) == nil
+}
+
+// fetchMemoryWait is how long a fetch waits for memory that would not wait for records.
+const fetchMemoryWait = time.Second
 
 // release gives the memory back.
 func (f *fetched) release() {
@@ -312,8 +330,9 @@ func (f *fetched) release() {
 		k.used = 0
 		chunkPool.Put(k)
 	}
-	f.s.fetched.giveBack(f.held)
-	f.chunks, f.held = nil, 0
+	f.s.fetched.small.giveBack(f.small)
+	f.s.fetched.large.giveBack(f.large)
+	f.chunks, f.small, f.large = nil, 0, 0
 }
 
 // seal writes what is not batches, and lays the pieces of the whole answer in order. Lengths are known

@@ -18,31 +18,42 @@ import (
 type frame struct {
 	body   []byte // without the length in front
 	store  []byte
-	held   int64 // bytes taken off the budget
-	budget *budget
+	held   int64   // bytes taken off the budget
+	budget *budget // nil: nothing was taken
 }
 
 // release gives memory and budget back. Nobody may use the body any more.
 func (f *frame) release() {
 	recycle(f.store)
-	f.abandon()
+	if f.budget != nil {
+		f.budget.giveBack(f.held)
+	}
+	*f = frame{}
 }
 
 // take hands the memory over: it is given back once, by who has it last.
 func (f *frame) take() frame {
 	t := *f
-	*f = frame{budget: f.budget}
+	*f = frame{}
 	return t
 }
 
-// abandon gives the budget back and leaves the memory to whoever still uses it.
-func (f *frame) abandon() {
-	f.budget.giveBack(f.held)
-	*f = frame{budget: f.budget}
+// tryCount takes bytes off the budget for what a frame of no more than frameSmall keeps while it waits,
+// if they are there at once.
+func (f *frame) tryCount(h *halves, bytes int64) bool {
+	b := f.budget
+	if b == nil {
+		b = &h.small
+	}
+	if !b.tryTake(bytes) {
+		return false
+	}
+	f.budget, f.held = b, f.held+bytes
+	return true
 }
 
-// The memory of a frame grows with the bytes that have come, in steps: a length alone claims nothing.
-// What is small is not counted, since connections are.
+// The memory of a frame grows with the bytes that have come, in steps: a length alone claims no memory.
+// What is small is not counted while it is read, since connections are.
 const (
 	frameBytesMin  = 8 // key, version, correlation id
 	frameSmall     = 16 << 10
@@ -91,7 +102,7 @@ func (e *frameError) Error() string {
 type frameReader struct {
 	conn    net.Conn
 	in      *bufio.Reader
-	budget  *budget
+	budget  *halves
 	limit   int64
 	idle    time.Duration // for the next request to begin
 	patient time.Duration // for it to come, beside the time that its bytes take
@@ -114,7 +125,6 @@ func (r *frameReader) next(ctx context.Context) (f frame, err error) {
 	if length < frameBytesMin || length > r.limit {
 		return f, &frameError{length: length, limit: r.limit}
 	}
-	f = frame{budget: r.budget}
 	if err := r.body(ctx, &f, int(length)); err != nil {
 		f.release()
 		return frame{}, err
@@ -163,13 +173,14 @@ func (r *frameReader) body(ctx context.Context, f *frame, length int) error {
 
 // reserve takes a whole frame off the budget, once its first bytes have come.
 func (r *frameReader) reserve(ctx context.Context, f *frame, length int64) error {
-	if !r.budget.tryTake(length) {
+	b := r.budget.of(length)
+	if !b.tryTake(length) {
 		ctx, cancel := context.WithTimeout(ctx, r.patient)
 		defer cancel()
-		if err := r.budget.take(ctx, length); err != nil {
+		if err := b.take(ctx, length); err != nil {
 			return fmt.Errorf("kafka: no memory for a request of %d bytes: %w", length, err)
 		}
 	}
-	f.held = length
+	f.budget, f.held = b, length
 	return nil
 }

@@ -19,7 +19,7 @@ type produced struct {
 	acks     int16
 	deadline time.Time
 	frame    frame
-	late     bool // an outcome did not come in time: the log may still read from the frame
+	late     []varve.Pending // their outcomes did not come in time: the log may still read from the frame
 	topics   []producedTopic
 	parts    []producedPart
 }
@@ -46,7 +46,7 @@ var producedPool = sync.Pool{New: func() any { return new(produced) }}
 // produce appends the batches of a request.
 func (c *conn) produce(r *request) error {
 	p := producedPool.Get().(*produced)
-	p.s, p.version, p.late = c.s, r.version, false
+	p.s, p.version = c.s, r.version
 	d := decoder{b: r.body, flexible: r.flexible}
 	transaction := d.string()
 	p.acks = d.int16()
@@ -83,7 +83,21 @@ func (c *conn) produce(r *request) error {
 		p.topics = append(p.topics, t)
 	}
 	p.frame = r.frame.take()
-	return c.answers.send(answer{correlation: r.correlation, flexible: r.flexible, produced: p})
+	counted := p.settled() || p.count()
+	if err := c.answers.send(answer{correlation: r.correlation, flexible: r.flexible, produced: p}); err != nil || counted {
+		return err
+	}
+	return c.answers.drain()
+}
+
+// count takes what a request keeps while it waits off the budget, beyond what is taken already. Where it is
+// not there, the connection reads on only behind its answer: so one of each connection is not counted.
+func (p *produced) count() bool {
+	bytes := int64(len(p.parts)) * partBytes
+	if p.frame.held == 0 {
+		bytes += frameSmall
+	}
+	return p.frame.tryCount(&p.s.requests, bytes)
 }
 
 // A client's own timeout says how long it waits for an outcome, within reason.
@@ -92,13 +106,15 @@ const (
 	produceWaitMax = 2 * time.Minute
 )
 
-// partsMax bounds the topics and partitions of one request.
-const partsMax = 64 << 10
+// partsMax bounds the topics and partitions of one request, each of which takes about partBytes.
+const (
+	partsMax  = 8 << 10
+	partBytes = 128
+)
 
 var errTransactions = errors.New("kafka: transactions are not supported")
 
 func (c *conn) badProduce(p *produced, r *request) error {
-	p.frame = frame{budget: r.frame.budget}
 	p.release()
 	return &malformedError{what: "body of Produce", size: len(r.frame.body)}
 }
@@ -234,7 +250,7 @@ func (p *produced) outcome(part *producedPart, t *timer) {
 		case <-done:
 			t.stop()
 		case <-t.after(time.Until(p.deadline)):
-			p.late = true
+			p.late = append(p.late, part.pending)
 			part.fail(requestTimedOut, nil) // clients take that for "may have been appended", too
 			return
 		}
@@ -278,13 +294,18 @@ func (p *produced) append(b []byte) []byte {
 	return e.b
 }
 
-// release gives back frame and memory.
+// release gives back frame and memory; a frame that the log may still read from, with the last outcome.
 func (p *produced) release() {
-	if p.late {
-		p.frame.abandon()
-	} else {
-		p.frame.release()
+	if len(p.late) > 0 {
+		go func(f frame, late []varve.Pending) {
+			for i := range late {
+				<-late[i].Done()
+			}
+			f.release()
+		}(p.frame.take(), p.late)
+		p.late = nil
 	}
+	p.frame.release()
 	clear(p.parts)
 	clear(p.topics)
 	p.parts, p.topics = p.parts[:0], p.topics[:0]

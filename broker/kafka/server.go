@@ -24,9 +24,9 @@ type Options struct {
 
 	ConnectionsMax  int           // at once; default 8192
 	RequestBytesMax int64         // one request; default 100 MiB
-	RequestBytes    int64         // all requests that are being read or answered; default 256 MiB, at least RequestBytesMax
+	RequestBytes    int64         // all requests that are being read or answered; default 256 MiB, at least twice RequestBytesMax
 	FetchBytesMax   int64         // one answer, beside a batch that is larger; default 16 MiB
-	FetchBytes      int64         // all answers; default 256 MiB, at least FetchBytesMax
+	FetchBytes      int64         // all answers; default 256 MiB, at least twice FetchBytesMax
 	InFlightMax     int           // requests of a connection that wait for their answer; default 64
 	BatchBytesMax   int64         // one batch, after decompressing; default 128 MiB
 	IdleTimeout     time.Duration // between requests; default 10 min
@@ -47,8 +47,8 @@ func (o *Options) defaults() {
 	set(&o.BatchBytesMax, 128<<20)
 	set(&o.IdleTimeout, 10*time.Minute)
 	set(&o.FrameTimeout, 30*time.Second)
-	o.RequestBytes = max(o.RequestBytes, o.RequestBytesMax)
-	o.FetchBytes = max(o.FetchBytes, o.FetchBytesMax)
+	o.RequestBytes = max(o.RequestBytes, 2*o.RequestBytesMax)
+	o.FetchBytes = max(o.FetchBytes, 2*o.FetchBytesMax)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -67,8 +67,8 @@ type Server struct {
 	o      Options
 	apis   []*api // by key
 
-	requests budget        // bytes of requests
-	fetched  budget        // bytes of answers to Fetch
+	requests halves        // bytes of requests
+	fetched  halves        // bytes of answers to Fetch
 	large    chan struct{} // held while a request of many small parts is decoded
 	codecs   codecs
 
@@ -112,7 +112,7 @@ func NewServer(b *broker.Broker, o Options) *Server {
 		broker: b, o: o, large: make(chan struct{}, 1),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*conn]struct{}),
 	}
-	s.requests.free, s.fetched.free = o.RequestBytes, o.FetchBytes
+	s.requests, s.fetched = newHalves(o.RequestBytes), newHalves(o.FetchBytes)
 	s.codecs = newCodecs(o.BatchBytesMax)
 	s.apis = table()
 	s.counts.requests = make([]atomic.Int64, len(s.apis))
@@ -228,7 +228,7 @@ func (s *Server) Stats() Stats {
 		Malformed: s.counts.malformed.Load(), Refused: s.counts.refused.Load(),
 		Produced: s.counts.produced.Load(), Fetched: s.counts.sent.Load(),
 		Requests:     make(map[string]int64),
-		RequestBytes: s.requests.taken(s.o.RequestBytes), FetchBytes: s.fetched.taken(s.o.FetchBytes),
+		RequestBytes: s.requests.taken(), FetchBytes: s.fetched.taken(),
 	}
 	for key, a := range s.apis {
 		if a != nil {
