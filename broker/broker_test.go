@@ -27,7 +27,7 @@ func TestLife(t *testing.T) {
 	must(t, err)
 	_, err = b.Create(ctx, TopicSpec{Name: "b"})
 	must(t, err)
-	must(t, b.Delete(ctx, "b"))
+	must(t, b.Delete(ctx, "b", 0))
 	_, err = b.Create(ctx, TopicSpec{Name: "b"})
 	must(t, err)
 	must(t, b.Close(ctx))

@@ -67,7 +67,7 @@ func (a *actor) create(name string, n int32) {
 }
 
 func (a *actor) remove(name string) {
-	a.act(name, func(*expectation) error { return a.b.Delete(context.Background(), name) },
+	a.act(name, func(*expectation) error { return a.b.Delete(context.Background(), name, 0) },
 		func(x *expectation) {
 			a.ends[x.incarnation] = true
 			*x = expectation{records: map[int32]int64{}}

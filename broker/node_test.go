@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -52,6 +53,14 @@ func appendTo(t *testing.T, x *Topic, n int32, value string) {
 	must(t, err)
 }
 
+// sets is a change to a configuration as it is given.
+func sets(config map[string]string) func(map[string]string) {
+	return func(own map[string]string) {
+		clear(own)
+		maps.Copy(own, config)
+	}
+}
+
 func wants(t *testing.T, err error, is error, text string) {
 	t.Helper()
 	if err == nil || is != nil && !errors.Is(err, is) || !strings.Contains(err.Error(), text) {
@@ -92,7 +101,7 @@ func TestOffline(t *testing.T) {
 	if err != nil || len(entries) > 0 {
 		t.Errorf("in the empty directory: %v, %v", entries, err)
 	}
-	must(t, b.Delete(context.Background(), "a")) // and it can be deleted
+	must(t, b.Delete(context.Background(), "a", 0)) // and it can be deleted
 	must(t, leftovers(b, b.tree))
 }
 
@@ -156,14 +165,14 @@ func TestAtOnce(t *testing.T) {
 			t.Fatalf("%d won, incarnation %d", won, x.Incarnation)
 		}
 		appendTo(t, x, 0, "v")
-		must(t, b.Delete(ctx, "a"))
+		must(t, b.Delete(ctx, "a", 0))
 	}
 	x := create(t, b, "a", 1)
 	if p, _ := x.Partition(0); p.Log().Committed() != 0 {
 		t.Error("a new topic has records")
 	}
 	must(t, leftovers(b, b.tree))
-	wants(t, b.Delete(ctx, "b"), ErrUnknownTopic, "")
+	wants(t, b.Delete(ctx, "b", 0), ErrUnknownTopic, "")
 	wants(t, b.AddPartitions(ctx, "a", 1, false), ErrPartitions, "has 1")
 	wants(t, b.AddPartitions(ctx, "a", 5000, true), ErrBudget, "it would have 5000, at most")
 	_, err := b.Create(ctx, TopicSpec{Name: "../x"})
@@ -185,7 +194,7 @@ func TestConfigure(t *testing.T) {
 	_, err = p.Log().Append(ctx, big)
 	wants(t, err, varve.ErrTooLarge, "")
 	before := p.Epoch()
-	must(t, b.Configure(ctx, "a", map[string]string{"max.message.bytes": "4000", "retention.ms": "9223372036854775807"}))
+	must(t, b.Configure(ctx, "a", sets(map[string]string{"max.message.bytes": "4000", "retention.ms": "9223372036854775807"}), false))
 	for try := 0; p.Err() != nil || p.Epoch() == before; try++ {
 		if try == 1000 {
 			t.Fatal("it is not open again: ", p.Err())
@@ -194,7 +203,7 @@ func TestConfigure(t *testing.T) {
 	}
 	_, err = p.Log().Append(ctx, big)
 	must(t, err)
-	wants(t, b.Configure(ctx, "a", map[string]string{"cleanup.policy": "compact"}), nil, "never by key")
+	wants(t, b.Configure(ctx, "a", sets(map[string]string{"cleanup.policy": "compact"}), false), nil, "never by key")
 	shut(t, b)
 
 	b = open(t, dir, Options{})
@@ -227,7 +236,37 @@ func TestConfigure(t *testing.T) {
 	for _, e := range found {
 		all[e.Name] = e.Value
 	}
-	must(t, b.CheckConfigure("a", all))
+	must(t, b.Configure(ctx, "a", sets(all), true))
+}
+
+// TestConfigureAtOnce: of changes of single values at the same time none is lost, and none is carried over to
+// another incarnation; a deletion that means one incarnation leaves the next.
+func TestConfigureAtOnce(t *testing.T) {
+	ctx := t.Context()
+	b := open(t, t.TempDir(), Options{})
+	x := create(t, b, "a", 1)
+	keys := []string{"retention.ms", "retention.bytes", "segment.ms", "segment.bytes", "max.message.bytes", "local.retention.ms"}
+	var done sync.WaitGroup
+	errs := make([]error, len(keys))
+	for i, key := range keys {
+		done.Go(func() {
+			errs[i] = b.Configure(ctx, "a", func(config map[string]string) { config[key] = "1000000" }, false)
+		})
+	}
+	done.Wait()
+	must(t, errors.Join(errs...))
+	if got := x.Config(); len(got) != len(keys) {
+		t.Errorf("set is %v", got)
+	}
+	wants(t, b.Configure(ctx, "b", func(map[string]string) {}, false), ErrUnknownTopic, "")
+	must(t, b.Delete(ctx, "a", x.Incarnation))
+	y := create(t, b, "a", 1)
+	wants(t, b.Delete(ctx, "a", x.Incarnation), ErrUnknownTopic, "")
+	appendTo(t, y, 0, "v")
+	must(t, b.Configure(ctx, "a", func(config map[string]string) { config["retention.ms"] = "5" }, false))
+	if got := y.Config(); len(got) != 1 {
+		t.Errorf("set is %v", got)
+	}
 }
 
 // TestLogOptions: how a topic's values become a log's.
@@ -291,7 +330,7 @@ func TestColdTier(t *testing.T) {
 	if p.Log().Committed() != 1 {
 		t.Errorf("%d records came back", p.Log().Committed())
 	}
-	must(t, b.Delete(ctx, "a"))
+	must(t, b.Delete(ctx, "a", 0))
 	y := create(t, b, "a", 1)
 	if p, _ := y.Partition(0); p.Log().Committed() != 0 {
 		t.Error("a new topic has records")
@@ -317,7 +356,7 @@ func TestBudgets(t *testing.T) {
 	wants(t, err, ErrBudget, "it would have 4, at most 3")
 	_, err = b.Create(context.Background(), TopicSpec{Name: "b", Partitions: 2, ValidateOnly: true})
 	wants(t, err, ErrBudget, "it would have 4, at most 3")
-	must(t, b.Delete(context.Background(), "a"))
+	must(t, b.Delete(context.Background(), "a", 0))
 	create(t, b, "b", 3)
 }
 
@@ -351,7 +390,7 @@ func TestMend(t *testing.T) {
 	appendTo(t, x, 0, "x")
 
 	arm(faultfs.OpSync, faultfs.D17Clean)
-	wants(t, b.Configure(ctx, "a", map[string]string{"retention.ms": "7"}), ErrUnknown, "")
+	wants(t, b.Configure(ctx, "a", sets(map[string]string{"retention.ms": "7"}), false), ErrUnknown, "")
 	for _, err = b.ProducerID(ctx); errors.Is(err, ErrNotReady); _, err = b.ProducerID(ctx) {
 		time.Sleep(time.Millisecond)
 	}
@@ -388,7 +427,7 @@ func fullDisk(t *testing.T, more int64) (failed int) {
 			t.Fatalf("with %d bytes: %v", more, err)
 		}
 	} else {
-		must(t, b.Delete(ctx, "b"))
+		must(t, b.Delete(ctx, "b", 0))
 	}
 	mu.Lock()
 	d.SetCapacity(0)
@@ -528,7 +567,7 @@ func TestFencedPartitionStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.mend()
-	must(t, a.Configure(ctx, "t", map[string]string{"retention.ms": "1000000"})) // which opens a topic's logs again
+	must(t, a.Configure(ctx, "t", sets(map[string]string{"retention.ms": "1000000"}), false)) // which opens a topic's logs again
 	time.Sleep(300 * time.Millisecond)
 	owner, err := y.Partition(0)
 	must(t, err)

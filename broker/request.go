@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -87,11 +88,15 @@ func (b *Broker) checkConfig(topic string, config []topics.Pair) error {
 }
 
 // Delete deletes a topic: it does not exist any more when Delete returns, and comes back in no case. What
-// its partitions hold is removed from all tiers afterwards.
-func (b *Broker) Delete(ctx context.Context, name string) error {
-	_, err := b.ask(ctx, func() (topics.Ticket, error) { return b.machine.Delete(name) })
+// its partitions hold is removed from all tiers afterwards. Only the incarnation that is meant is deleted, not one
+// that has taken its name meanwhile: then it is ErrUnknownTopic. 0 is whichever has the name.
+func (b *Broker) Delete(ctx context.Context, name string, incarnation uint64) error {
+	_, err := b.ask(ctx, func() (topics.Ticket, error) { return b.machine.Delete(name, incarnation) })
 	return err
 }
+
+// AutoCreate reports whether topics are created as soon as somebody asks for them.
+func (b *Broker) AutoCreate() bool { return b.options.AutoCreate }
 
 // AddPartitions gives a topic more partitions, so that it has count.
 func (b *Broker) AddPartitions(ctx context.Context, name string, count int32, validateOnly bool) error {
@@ -104,23 +109,28 @@ func (b *Broker) AddPartitions(ctx context.Context, name string, count int32, va
 	return err
 }
 
-// Configure gives a topic another configuration, in place of all that it sets. It holds when Configure
-// returns; the logs are then opened again with it, and meanwhile their partitions are offline for a moment.
-func (b *Broker) Configure(ctx context.Context, name string, config map[string]string) error {
-	list := pairs(config)
-	if err := b.checkConfig(name, list); err != nil {
-		return err
+// Configure gives a topic another configuration: change is given a copy of all that the topic sets, and changes it.
+// If somebody else was faster it is called again with what that one has set. The configuration holds when Configure
+// returns; the logs are then opened again with it, and meanwhile their partitions are offline for a moment. With
+// validateOnly nothing is changed: the error is the one that it would be.
+func (b *Broker) Configure(ctx context.Context, name string, change func(config map[string]string), validateOnly bool) error {
+	for {
+		t, err := b.Topic(name)
+		if err != nil {
+			return err
+		}
+		config := t.Config()
+		before := pairs(config)
+		change(config)
+		after := pairs(config)
+		if err := b.checkConfig(name, after); err != nil || validateOnly {
+			return err
+		}
+		_, err = b.ask(ctx, func() (topics.Ticket, error) { return b.machine.Configure(name, before, after) })
+		if !errors.Is(err, topics.ErrChanged) {
+			return err
+		}
 	}
-	_, err := b.ask(ctx, func() (topics.Ticket, error) { return b.machine.Configure(name, list) })
-	return err
-}
-
-// CheckConfigure says whether Configure would refuse a configuration.
-func (b *Broker) CheckConfigure(name string, config map[string]string) error {
-	if _, err := b.Topic(name); err != nil {
-		return err
-	}
-	return b.checkConfig(name, pairs(config))
 }
 
 // ProducerID returns an id that was never given out before, whatever crashed meanwhile.

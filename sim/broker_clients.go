@@ -146,7 +146,7 @@ func (b *broker) topicRequest(client uint8, kind Kind, r node.Request) {
 		binary.LittleEndian.PutUint32(topic[:], uint32(id))
 		x.ticket, err = b.machine.Create(topicNames[r.Name], r.Partitions, nil, topic, b.w.clock.now().Wall/millisecond)
 	case node.Delete:
-		x.ticket, err = b.machine.Delete(topicNames[r.Name])
+		x.ticket, err = b.machine.Delete(topicNames[r.Name], b.known[r.Name].incarnation)
 	case node.Grow:
 		x.ticket, err = b.machine.Grow(topicNames[r.Name], r.Partitions)
 	default:
@@ -172,7 +172,11 @@ func (b *broker) configure(name int8, which int64) {
 	if !b.w.process.up {
 		return
 	}
-	if _, err := b.machine.Configure(topicNames[name], configurations[which]); err == nil {
+	var before []topics.Pair
+	if t := b.machine.State().Named(topicNames[name]); t != nil {
+		before = t.Config
+	}
+	if _, err := b.machine.Configure(topicNames[name], before, configurations[which]); err == nil {
 		b.units[catalogueUnit].ask = true
 	}
 }

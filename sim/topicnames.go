@@ -30,6 +30,8 @@ var topicMarkNames = [topics.MarkCount]string{
 	topics.MarkRecreated:      "recreated",
 	topics.MarkRemoveFailed:   "remove-failed",
 	topics.MarkRemovedPartly:  "removed-partly",
+	topics.MarkAnother:        "another",
+	topics.MarkChanged:        "changed",
 	topics.MarkReconfigured:   "reconfigured",
 	topics.MarkSnapshot:       "snapshot",
 	topics.MarkTrim:           "trim",

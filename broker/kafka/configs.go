@@ -106,13 +106,14 @@ func (c *conn) alterConfigs(ctx context.Context, req *kmsg.AlterConfigsRequest, 
 		asked := &req.Resources[i]
 		out := kmsg.NewAlterConfigsResponseResource()
 		out.ResourceType, out.ResourceName = asked.ResourceType, asked.ResourceName
-		config := make(map[string]string, len(asked.Configs))
-		for _, kv := range asked.Configs {
-			if kv.Value != nil {
-				config[kv.Name] = *kv.Value
+		out.ErrorCode, out.ErrorMessage = c.configure(ctx, asked.ResourceType, asked.ResourceName, func(config map[string]string) {
+			clear(config)
+			for _, kv := range asked.Configs {
+				if kv.Value != nil {
+					config[kv.Name] = *kv.Value
+				}
 			}
-		}
-		out.ErrorCode, out.ErrorMessage = c.configure(ctx, asked.ResourceType, asked.ResourceName, config, req.ValidateOnly)
+		}, req.ValidateOnly)
 		resp.Resources = append(resp.Resources, out)
 	}
 }
@@ -123,46 +124,42 @@ func (c *conn) incrementalAlterConfigs(ctx context.Context, req *kmsg.Incrementa
 		asked := &req.Resources[i]
 		out := kmsg.NewIncrementalAlterConfigsResponseResource()
 		out.ResourceType, out.ResourceName = asked.ResourceType, asked.ResourceName
-		config, err := c.altered(asked)
-		if err != nil {
+		if err := alterable(asked.Configs); err != nil {
 			out.ErrorCode, out.ErrorMessage = invalidRequest, text(err)
 		} else {
-			out.ErrorCode, out.ErrorMessage = c.configure(ctx, asked.ResourceType, asked.ResourceName, config, req.ValidateOnly)
+			out.ErrorCode, out.ErrorMessage = c.configure(ctx, asked.ResourceType, asked.ResourceName, func(config map[string]string) {
+				alter(config, asked.Configs)
+			}, req.ValidateOnly)
 		}
 		resp.Resources = append(resp.Resources, out)
 	}
 }
 
-// altered returns what a topic sets after a change of single values.
-func (c *conn) altered(asked *kmsg.IncrementalAlterConfigsRequestResource) (map[string]string, error) {
-	config := make(map[string]string)
-	if t, err := c.s.broker.Topic(asked.ResourceName); err == nil {
-		config = t.Config()
-	}
-	for _, kv := range asked.Configs {
-		switch {
-		case kv.Op == kmsg.IncrementalAlterConfigOpSet && kv.Value != nil:
-			config[kv.Name] = *kv.Value
-		case kv.Op == kmsg.IncrementalAlterConfigOpDelete:
-			delete(config, kv.Name)
-		default:
-			return nil, fmt.Errorf("expected to set or delete %s, which is no list; found operation %d", kv.Name, kv.Op)
+// alterable says which operation is none that a topic's values know.
+func alterable(ops []kmsg.IncrementalAlterConfigsRequestResourceConfig) error {
+	for _, kv := range ops {
+		if kv.Op != kmsg.IncrementalAlterConfigOpDelete && (kv.Op != kmsg.IncrementalAlterConfigOpSet || kv.Value == nil) {
+			return fmt.Errorf("expected to set or delete %s, which is no list; found operation %d", kv.Name, kv.Op)
 		}
 	}
-	return config, nil
+	return nil
 }
 
-func (c *conn) configure(ctx context.Context, kind kmsg.ConfigResourceType, name string, config map[string]string, validateOnly bool) (code, *string) {
+// alter carries operations out that are alterable.
+func alter(config map[string]string, ops []kmsg.IncrementalAlterConfigsRequestResourceConfig) {
+	for _, kv := range ops {
+		if kv.Op == kmsg.IncrementalAlterConfigOpSet {
+			config[kv.Name] = *kv.Value
+		} else {
+			delete(config, kv.Name)
+		}
+	}
+}
+
+func (c *conn) configure(ctx context.Context, kind kmsg.ConfigResourceType, name string, change func(map[string]string), validateOnly bool) (code, *string) {
 	if kind != kmsg.ConfigResourceTypeTopic {
 		return invalidRequest, kmsg.StringPtr("only topics are configured while the node runs")
 	}
-	_, err := c.s.broker.Topic(name)
-	switch {
-	case err != nil:
-	case validateOnly:
-		err = c.s.broker.CheckConfig(config)
-	default:
-		err = c.s.broker.Configure(ctx, name, config)
-	}
+	err := c.s.broker.Configure(ctx, name, change, validateOnly)
 	return topicCode(err), text(err)
 }

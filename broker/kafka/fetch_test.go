@@ -253,7 +253,7 @@ func TestRecreatedTopic(t *testing.T) {
 	r.send(waiting, 11)
 	time.Sleep(20 * time.Millisecond)
 	began := time.Now()
-	if err := n.broker.Delete(t.Context(), "t"); err != nil {
+	if err := n.broker.Delete(t.Context(), "t", 0); err != nil {
 		t.Fatal(err)
 	}
 	resp, err := r.receive(waiting, r.id)

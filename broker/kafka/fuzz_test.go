@@ -117,7 +117,7 @@ func FuzzConnection(f *testing.F) {
 			}
 		} else if _, err := b.Create(t.Context(), broker.TopicSpec{Name: "t"}); err != nil {
 			for _, other := range b.Topics() { // that the fuzzer has made
-				_ = b.Delete(t.Context(), other.Name)
+				_ = b.Delete(t.Context(), other.Name, 0)
 			}
 		}
 	})

@@ -94,9 +94,22 @@ func (c *client) create(name string, count int32) {
 	})
 }
 
+// remove deletes what has a name now: nothing that takes it later.
 func (c *client) remove(name string) {
-	t, err := c.w.m.Delete(name)
+	meant := uint64(0)
+	if t := c.w.m.State().Named(name); t != nil {
+		meant = t.Incarnation
+	}
+	t, err := c.w.m.Delete(name, meant)
 	c.w.request(t, err, func(o Outcome) {
+		now := c.w.m.State().Named(name)
+		switch {
+		case meant == 0:
+		case errors.Is(o.Err, ErrNotFound) && now != nil && now.Incarnation != meant:
+			return // what was meant is gone
+		case o.Err == nil && o.Incarnation != meant:
+			c.w.wrong("delete %s: incarnation %d is deleted, %d was meant", name, o.Incarnation, meant)
+		}
 		c.of(name).outcome(o.Err, func(v view) (view, error) {
 			if !v.exists {
 				return v, ErrNotFound
@@ -129,7 +142,11 @@ func (c *client) grow(name string, count int32) {
 }
 
 func (c *client) configure(name, ms string) {
-	t, err := c.w.m.Configure(name, []Pair{{RetentionMs, ms}})
+	var before []Pair
+	if t := c.w.m.State().Named(name); t != nil {
+		before = t.Config
+	}
+	t, err := c.w.m.Configure(name, before, []Pair{{RetentionMs, ms}})
 	c.w.request(t, err, func(o Outcome) {
 		c.of(name).outcome(o.Err, func(v view) (view, error) {
 			if !v.exists {

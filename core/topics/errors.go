@@ -14,6 +14,7 @@ var (
 	ErrPartitions = errors.New("topics: number of partitions")
 	ErrBudget     = errors.New("topics: more partitions than this node may have")
 	ErrBusy       = errors.New("topics: another change of this topic is under way")
+	ErrChanged    = errors.New("topics: the topic's configuration is another one by now")
 	ErrNotReady   = errors.New("topics: the catalogue is not open")
 	ErrClosed     = errors.New("topics: closed")
 

@@ -75,13 +75,14 @@ type Machine struct {
 	snapshots bool  // the last one failed: not before Retry
 	spare     int64 // producer ids below state.NextProducer that are not given out
 
-	// Invariant: flying counts the effects Open and Remove in flight.
-	flying   int
-	boot     boot
-	works    []*work // in the order of their requests
-	sweeps   []sweep // one for each incarnation of which something is to be removed
-	offline  []uint64
-	everOpen bool // it was Ready: requests may wait
+	// Invariant: flying counts the effects Open and Remove in flight, reopening those of works that open again.
+	flying    int
+	reopening int
+	boot      boot
+	works     []*work // in the order of their requests
+	sweeps    []sweep // one for each incarnation of which something is to be removed
+	offline   []uint64
+	everOpen  bool // it was Ready: requests may wait
 
 	freeWorks   *work
 	freeOpens   *Open

@@ -27,6 +27,8 @@ const (
 	MarkRecreated                  // a topic is created while an incarnation before it is still removed
 	MarkRemoveFailed               // a removal failed; it is tried again
 	MarkRemovedPartly              // a growth was being undone when its topic was deleted
+	MarkAnother                    // the name of the incarnation that a request means is another one's by now
+	MarkChanged                    // a configuration was changed since a request for another one was made of it
 	MarkReconfigured               // logs are opened again with another configuration
 	MarkSnapshot                   // a snapshot is in the catalogue
 	MarkTrim                       // and what was before it is gone

@@ -63,12 +63,14 @@ func (m *Machine) checkCreate(name string, partitions int32, config []Pair) erro
 	return CheckConfig(config, m.cfg.Tiered)
 }
 
-// Delete asks for a topic to be deleted.
-func (m *Machine) Delete(name string) (Ticket, error) {
+// Delete asks for a topic to be deleted: for the incarnation that is meant, so that none which took its name
+// meanwhile is deleted in its place; 0 is whichever has the name.
+func (m *Machine) Delete(name string, incarnation uint64) (Ticket, error) {
 	w, err := m.request(workDelete, name)
 	if err != nil {
 		return 0, err
 	}
+	w.incarnation = incarnation
 	return w.ticket, nil
 }
 
@@ -102,8 +104,10 @@ func (m *Machine) mayGrow(t *Topic, count int32) error {
 	return m.budget(count - t.Partitions)
 }
 
-// Configure asks for another configuration of a topic, in place of all that it sets; sorted by name.
-func (m *Machine) Configure(name string, config []Pair) (Ticket, error) {
+// Configure asks for another configuration of a topic, in place of all that it sets; sorted by name. It was made
+// of what the topic set before: if that is not what it sets when the request has its turn, the request ends with
+// ErrChanged, so that of two changes at once none is lost.
+func (m *Machine) Configure(name string, before, config []Pair) (Ticket, error) {
 	if err := CheckConfig(config, m.cfg.Tiered); err != nil {
 		return 0, err
 	}
@@ -111,6 +115,7 @@ func (m *Machine) Configure(name string, config []Pair) (Ticket, error) {
 	if err != nil {
 		return 0, err
 	}
+	w.before = append(w.before, before...)
 	w.config = append(w.config, config...)
 	return w.ticket, nil
 }
@@ -147,13 +152,24 @@ func (m *Machine) request(kind workKind, name string) (*work, error) {
 		return nil, ErrClosed
 	case m.phase == Failed || m.phase == Down:
 		return nil, m.refusal()
-	case len(m.works) >= m.cfg.RequestsMax:
-		return nil, fmt.Errorf("%w: %d requests are waiting", ErrBusy, len(m.works))
+	case m.asked() >= m.cfg.RequestsMax:
+		return nil, fmt.Errorf("%w: %d requests are waiting", ErrBusy, m.cfg.RequestsMax)
 	}
 	w := m.add(kind, name)
 	m.ticket++
 	w.ticket = m.ticket
 	return w, nil
+}
+
+// asked returns how many requests wait for their outcome. What the machine does on its own does not keep
+// anybody from asking.
+func (m *Machine) asked() (n int) {
+	for _, w := range m.works {
+		if w.ticket != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // refusal is why nothing is accepted.

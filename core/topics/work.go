@@ -41,6 +41,7 @@ type work struct {
 	count       int32
 	id          ID
 	time        int64
+	before      []Pair // what config was made of
 	config      []Pair
 
 	at     int32 // next partition to open, below count
@@ -51,6 +52,10 @@ type work struct {
 	next *work // in the list of those that are free
 }
 
+// again reports whether a work opens logs that were open before. They may hang for long: half of what may be in
+// flight is left to all else.
+func (w *work) again() bool { return w.kind == workReopen || w.kind == workConfigure }
+
 // add appends a work.
 func (m *Machine) add(kind workKind, name string) *work {
 	w := m.freeWorks
@@ -59,7 +64,7 @@ func (m *Machine) add(kind workKind, name string) *work {
 	} else {
 		m.freeWorks = w.next
 	}
-	*w = work{kind: kind, name: name, config: w.config[:0]}
+	*w = work{kind: kind, name: name, before: w.before[:0], config: w.config[:0]}
 	m.works = append(m.works, w)
 	return w
 }
@@ -160,7 +165,11 @@ func (m *Machine) nextEntry() Effect {
 // has ended.
 func (m *Machine) start(w *work) Effect {
 	t := m.state.Named(w.name)
-	if t != nil && w.kind != workReopen {
+	if t != nil && w.incarnation != 0 && t.Incarnation != w.incarnation {
+		m.mark(MarkAnother)
+		t = nil
+	}
+	if t != nil {
 		w.incarnation = t.Incarnation
 	}
 	switch w.kind {
@@ -186,8 +195,13 @@ func (m *Machine) start(w *work) Effect {
 		m.startReopen(w, t)
 		return nil
 	}
-	if t == nil {
+	switch {
+	case t == nil:
 		m.end(w, ErrNotFound)
+		return nil
+	case w.kind == workConfigure && !slices.Equal(t.Config, w.before):
+		m.mark(MarkChanged)
+		m.end(w, ErrChanged)
 		return nil
 	}
 	return m.issueFinal(w)
@@ -217,7 +231,7 @@ func (m *Machine) startCreate(w *work, t *Topic) Effect {
 }
 
 func (m *Machine) startReopen(w *work, t *Topic) {
-	if t == nil || t.Incarnation != w.incarnation {
+	if t == nil { // it is deleted
 		m.remove(w)
 		return
 	}
@@ -357,7 +371,7 @@ func (m *Machine) nextDisk() Effect {
 		}
 	case Ready:
 		for _, w := range m.works {
-			if w.step == stepOpening && w.err == nil && w.at < w.count {
+			if w.step == stepOpening && w.err == nil && w.at < w.count && (!w.again() || m.reopening < max(1, m.cfg.InFlightMax/2)) {
 				return m.nextOpen(w)
 			}
 		}
@@ -378,14 +392,20 @@ func (m *Machine) nextOpen(w *work) Effect {
 	}
 	w.at++
 	w.flying++
+	if w.again() {
+		m.reopening++
+	}
 	return e
 }
 
 func (m *Machine) onWorkOpen(e *Open, err error) {
 	w := e.work
 	w.flying--
+	if w.again() {
+		m.reopening--
+	}
 	if err != nil && w.step == stepOpening {
-		if w.kind == workReopen || w.kind == workConfigure {
+		if w.again() {
 			m.setOffline(w.incarnation)
 			w.late = false
 		} else if w.err == nil {
@@ -398,7 +418,7 @@ func (m *Machine) onWorkOpen(e *Open, err error) {
 	switch {
 	case w.step == stepEnded:
 		m.remove(w)
-	case w.kind == workReopen || w.kind == workConfigure:
+	case w.again():
 		if w.late {
 			m.mark(MarkOpenedLater)
 		}
