@@ -85,6 +85,9 @@ func (l *Log) dispatch(now core.Now, id core.Lane) {
 		return
 	}
 	if e := l.next(now, id); e != nil {
+		if l.phase == core.Opening && id >= core.Catalogue && l.asked == 0 {
+			l.asked = max(now.Mono, 1)
+		}
 		n.busy = true
 		n.work <- e
 	}
@@ -188,6 +191,11 @@ func (l *Log) runLane(id core.Lane, run func(core.Effect) error) {
 		now := l.enter()
 		l.core.Complete(now, e, err)
 		l.lanes[id].busy = false
+		if l.phase == core.Opening && id >= core.Catalogue {
+			if s := l.core.Stats(); s.ColdError == nil && s.WarmError == nil {
+				l.asked = 0
+			}
+		}
 		switch id {
 		case core.Uploads, core.Catalogue:
 			l.reportCold()

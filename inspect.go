@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,6 +71,8 @@ type InspectOptions struct {
 	Cold       tiers.Bucket // as in Options; nothing is written to it
 	ColdPrefix string
 	Warm       WarmOptions // Dialer and Name, as in Options; nothing is written to it
+
+	Logger *slog.Logger // told of a tier that is long in answering; default: nobody is
 
 	repair bool // plan as a repair does
 }
@@ -157,6 +160,14 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 		x.cold = cold.NewStore(o.Cold, o.ColdPrefix, x.store, cold.DefaultOptions())
 		x.store.SetObjects(x.cold)
 	}
+	var asks *cold.Store // a look waits less for the bucket than a reader of what it holds
+	if o.Cold != nil {
+		opt := cold.DefaultOptions()
+		opt.Timeout = lookWait
+		asks = cold.NewStore(o.Cold, o.ColdPrefix, x.store, opt)
+		stop := context.AfterFunc(ctx, asks.Close)
+		defer func() { stop(); asks.Close() }()
+	}
 	var asked *warm.Store
 	if o.Warm.Dialer != nil {
 		var links *links
@@ -175,11 +186,11 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 			continue
 		}
 		if e := l.Next(now(), core.Catalogue); e != nil {
-			l.Complete(now(), e, ask(ctx, e, x.cold.Run))
+			l.Complete(now(), e, o.ask(ctx, "cold", e, asks.Run))
 			continue
 		}
 		if e := l.Next(now(), core.Warm); e != nil {
-			l.Complete(now(), e, ask(ctx, e, asked.Run))
+			l.Complete(now(), e, o.ask(ctx, "warm", e, asked.Run))
 			continue
 		}
 		at, waits := l.Deadline()
@@ -227,11 +238,20 @@ func (x *Inspection) foundWarm(l *core.Log) {
 	}
 }
 
-// ask runs an effect of another tier than the disk, and asks one that does not answer once more.
-func ask(ctx context.Context, e core.Effect, run func(core.Effect) error) error {
+// lookWait bounds how long a look waits for one answer of the bucket: what is on disk is shown without it.
+var lookWait = 6 * time.Second
+
+// ask runs an effect of another tier than the disk, and asks one that answers with an error once more.
+func (o *InspectOptions) ask(ctx context.Context, tier string, e core.Effect, run func(core.Effect) error) error {
+	if o.Logger != nil {
+		slow := time.AfterFunc(tierSlow, func() {
+			o.Logger.Warn("varve: the " + tier + " tier has not answered yet; what is on disk is shown without it soon")
+		})
+		defer slow.Stop()
+	}
 	err := run(e)
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
 	select {
 	case <-time.After(askPause):

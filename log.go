@@ -59,6 +59,7 @@ type Log struct {
 	latest   core.Time // Mono time that the core has seen
 	armed    core.Time // Mono time for which the timer is set; 0: not set
 	stopped  bool
+	asked    core.Time // Mono; since when tiers that an open asks gave no answer that was of use; 0: they did
 
 	coldFails int        // completions in a row after which the cold tier had not answered
 	warmFails warmReport // what was logged of the warm tier
@@ -140,9 +141,12 @@ func openConfig(ctx context.Context, fs disk.FS, name string, cfg core.Config, o
 		return nil, err
 	}
 	l.start()
-	if err := l.awaitOpen(ctx); err != nil {
+	if err := l.awaitOpen(ctx, o.TierWait); err != nil {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), openGrace)
 		defer cancel()
+		if l.cold != nil {
+			l.cold.Close() // a bucket that hangs would hold the directory
+		}
 		_ = l.shutdown(grace, undo)
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -208,23 +212,6 @@ const (
 	lockTries = 4
 	lockPause = 5 * time.Millisecond
 )
-
-// awaitOpen waits until recovery has come to an end, one way or the other.
-func (l *Log) awaitOpen(ctx context.Context) error {
-	return l.await(ctx, func() (bool, error) {
-		switch l.phase {
-		case core.Opening:
-			return false, nil
-		case core.Failed, core.Closed:
-			return true, l.core.Err()
-		case core.Recovering:
-			if l.core.Plan().New { // nothing to serve meanwhile
-				return true, ErrNoSpace
-			}
-		}
-		return true, nil
-	})
-}
 
 // report logs what recovery found.
 func (l *Log) report() {

@@ -66,6 +66,10 @@ type Options struct {
 	// is then rebuilt from it, and from the bucket where there is one.
 	Warm WarmOptions
 
+	// TierWait is how long Open waits for a tier that has to be asked first and gives no answer that is of use;
+	// then it ends with ErrTierDown. Default: as long as its context says.
+	TierWait time.Duration
+
 	Create     bool // begin a new log where neither directory nor a tier holds one
 	Existing   bool // never begin one: refuse an absent or empty directory, without tiers as well
 	AcceptLoss bool // open although records are in no tier: Start moves behind them

@@ -569,7 +569,7 @@ func (l *Log) coldStats(s *Stats) {
 	s.HotStart, s.Exported = l.HotStart(), c.exported
 	s.ColdLagBytes, s.ColdLagSegments = l.unexported()
 	switch {
-	case c.m.Sequence == 0: // no manifest was read or written yet
+	case l.phase == Opening || l.phase == Recovering, c.m.Sequence == 0: // it is not known which files stay, or no manifest was read or written yet
 		s.Exported, s.ColdLagBytes, s.ColdLagSegments = -1, -1, -1
 	case s.ColdLagSegments == 0:
 		s.ColdLagBytes = 0 // an empty active segment

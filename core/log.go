@@ -84,7 +84,7 @@ type Stats struct {
 	SealedSegments                                     int
 	SegmentBytes                                       int64 // of all files that are served
 
-	// Of the cold tier; zero without one. Exported and the lag are -1 until the bucket has answered.
+	// Of the cold tier; zero without one. Exported and the lag are -1 until the log is open and the bucket has answered.
 	HotStart        Offset // first offset on local disk
 	Exported        Offset // everything below is in the cold tier, or below Start
 	ColdLagBytes    int64  // of the files that hold more than that, the active one with them

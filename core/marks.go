@@ -87,6 +87,7 @@ const (
 	MarkColdAbsent                    // neither directory nor bucket holds a log: refused without create
 	MarkColdWait                      // an open waits for the cold tier
 	MarkDegraded                      // and serves meanwhile what is proven on disk
+	MarkUnclaimed                     // or while a tier that was read does not take the claim
 	MarkManifestNewer                 // a newer manifest was refused
 	MarkManifestDamaged               // a damaged manifest was refused
 	MarkManifestOdd                   // a manifest was read that cannot be the newest

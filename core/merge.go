@@ -86,8 +86,13 @@ func (l *Log) onMerge(now Now, e Effect, err error) {
 		if err != nil {
 			l.mark(MarkSwapDoubt)
 			l.cold.doubt = true
-			l.cold.backoff(now, Catalogue, err)
-			l.boot.retryAt = l.cold.retryAt[Catalogue]
+			if e.Lost { // to somebody else, or it was ours after all: not for want of an answer
+				l.cold.backoff(now, Catalogue, err)
+				l.boot.retryAt = l.cold.retryAt[Catalogue]
+				return
+			}
+			l.ioError = IOError{Effect: "claim the manifest", Err: err}
+			l.coldRefuses(now, &l.ioError)
 			return
 		}
 		l.claimed(&l.cold.next, e.NewTag, now)
@@ -290,6 +295,11 @@ func (l *Log) onObject(now Now, e *ScanObject, err error) {
 	b, c := &l.boot, &l.cold
 	if err != nil {
 		l.mark(MarkObjectWait)
+		if c.fails[Catalogue] >= loadTries { // it may answer for the manifest alone, and for good
+			l.ioError = IOError{Effect: "read the footer of an object", Err: err}
+			l.coldDown(now, &l.ioError)
+			return
+		}
 		c.backoff(now, Catalogue, err)
 		b.retryAt = c.retryAt[Catalogue]
 		return
@@ -369,6 +379,31 @@ func (l *Log) degrade(now Now) {
 	b.retryAt = max(l.cold.retryAt[Catalogue], l.warm.retryAt, now.Mono+1)
 }
 
+// coldRefuses waits for a bucket that was read and does not take the claim: it may not be written to, or be full.
+func (l *Log) coldRefuses(now Now, err error) {
+	l.cold.backoff(now, Catalogue, err)
+	l.boot.retryAt = l.cold.retryAt[Catalogue]
+	l.unclaimed(err)
+}
+
+// unclaimed serves what is proven while a tier does not take the claim of this life. The plan is carried out
+// but for that; of a log that is new there is nothing to serve, and a repair has only done its work at the end.
+func (l *Log) unclaimed(err error) {
+	p, s := &l.boot.plan, &l.super.state
+	l.err = err
+	if p.New || l.cfg.Repair {
+		l.mark(MarkColdWait)
+		return
+	}
+	l.mark(MarkUnclaimed)
+	l.phase, l.waiting = Recovering, err
+	end := min(max(p.Evidence, l.cold.list.end(s.Start)), p.End)
+	if l.cfg.Warm { // complete has bounded Committed by what was known of it
+		end = min(end, max(s.Committed, l.cold.list.end(s.Start)))
+	}
+	l.adoptPlan(max(end, s.Start))
+}
+
 // adoptColdStart takes Start from the manifest in a plan that was made without it: objects below may be gone.
 func (l *Log) adoptColdStart() {
 	if to := min(l.cold.list.whole.Start, l.end); to > l.start {
@@ -404,8 +439,8 @@ func (l *Log) onClaimLoad(now Now, e *LoadManifest, err error) {
 		err = errOddManifest
 	}
 	if err != nil {
-		c.backoff(now, Catalogue, err)
-		b.retryAt = c.retryAt[Catalogue]
+		l.ioError = IOError{Effect: "look whether the manifest is claimed", Err: err}
+		l.coldRefuses(now, &l.ioError)
 		return
 	}
 	switch m := &c.next; {

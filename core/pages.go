@@ -326,6 +326,9 @@ func nextCovered(m *manifest.Manifest, o Offset) Offset {
 	return EndNone
 }
 
+// end returns how far the entries go on without a gap from an offset.
+func (c *catalogue) end(from Offset) Offset { return exportedEnd(&c.whole, from) }
+
 // exportedEnd returns how far entries go on without a gap from an offset.
 func exportedEnd(m *manifest.Manifest, end Offset) Offset {
 	for i := range m.Segments {

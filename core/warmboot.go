@@ -271,6 +271,7 @@ func (l *Log) toldWarm(now Now, e *FenceWarm, err error) {
 	default:
 		w.backoff(now, err)
 		b.retryAt = w.retryAt
+		l.unclaimed(err)
 	}
 }
 

@@ -22,6 +22,15 @@ func (w *World) bucketCalled(e core.Effect) {
 	}
 }
 
+// unclaimed judges K19 where the bucket takes no manifest: whoever opens a log that there is gets an answer, and
+// what is proven is served meanwhile. It may stay so for ever.
+func (w *World) unclaimed(e core.Effect) {
+	s, ok := e.(*core.SwapManifest)
+	if ok && !s.Lost && w.log.Phase() == core.Opening && !w.log.Plan().New {
+		w.fail("K19", "an open waits without an answer for a bucket that takes no manifest")
+	}
+}
+
 // proven judges K13 where files or objects were just deleted: the tiers together have no gap, and
 // whatever the log would serve from the cold tier is in an object of the size and checksum that the
 // manifest in the bucket states.

@@ -90,6 +90,7 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkColdAbsent:        "cold-absent",
 	core.MarkColdWait:          "cold-wait",
 	core.MarkDegraded:          "degraded",
+	core.MarkUnclaimed:         "unclaimed",
 	core.MarkManifestNewer:     "manifest-newer",
 	core.MarkManifestDamaged:   "manifest-damaged",
 	core.MarkManifestOdd:       "manifest-odd",

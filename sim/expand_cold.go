@@ -40,8 +40,8 @@ func ParseMix(word string) (Mix, bool) {
 	return 0, false
 }
 
-// bucketFaults are the failures of a bucket that cost no copy.
-var bucketFaults = fakebucket.AllFaults &^ fakebucket.Damaging &^ fakebucket.Careless
+// bucketFaults are the failures of a bucket that cost no copy, and come and go with each call.
+var bucketFaults = fakebucket.AllFaults &^ fakebucket.Damaging &^ fakebucket.Careless &^ fakebucket.Set(fakebucket.O11ReadOnly)
 
 // coldHeader draws what happens to the bucket. What damages a disk stays out of most of these seeds:
 // with it recovery may refuse, and the seed proves less.

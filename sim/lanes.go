@@ -206,6 +206,9 @@ func (w *World) completed(lane core.Lane) {
 	if lane == core.Warm {
 		w.warmTold()
 	}
+	if lane == core.Catalogue && err != nil {
+		w.unclaimed(e)
+	}
 	if err != nil && lane < core.Uploads && !fromWarm(e) { // what other tiers refuse is tried again
 		w.told(e.Result().Failed, before)
 	}

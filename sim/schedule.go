@@ -92,11 +92,12 @@ const (
 	OutageTimeout
 	OutageThrottled
 	OutageDenied
+	OutageReadOnly // it may be read, and not written to
 	outageCount
 )
 
 var outages = [outageCount]fakebucket.Fault{
-	fakebucket.NoFault, fakebucket.O1Before, fakebucket.O4Throttled, fakebucket.O11Denied,
+	fakebucket.NoFault, fakebucket.O1Before, fakebucket.O4Throttled, fakebucket.O11Denied, fakebucket.O11ReadOnly,
 }
 
 // Death is how a process ends.

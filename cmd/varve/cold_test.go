@@ -513,3 +513,39 @@ func TestS3Options(t *testing.T) {
 		}
 	}
 }
+
+// TestBucketThatTakesNothing: one that can be read and not written to, or is full, is waited for so long and no
+// longer, by an append and by an offload, which say why; what is on disk is as it was, and is read.
+func TestBucketThatTakesNothing(t *testing.T) {
+	defer func(d time.Duration) { tierWait = d }(tierWait)
+	tierWait = 300 * time.Millisecond
+	root, dir, config := moved(t, 100)
+	mustRun(t, "", "log", "append", "--dir", dir, "--config", config, "--count", "10", "--size", "100")
+	tmp := root + "/bucket/.varve/tmp" // where every change begins
+	if err := os.Rename(tmp, tmp+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(tmp, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := content(t, root)
+	for _, command := range []string{"append", "offload"} {
+		r := varveRun(t, "1\n", logArgs(command, dir, "--config", config)...)
+		if r.code != exitFailed {
+			t.Fatal(command, r)
+		}
+		contains(t, r.err, "waiting up to 300ms", "appends wait for it", "claim the manifest", "manifest.json")
+		if strings.Contains(r.err, "lag segments: 0") {
+			t.Error("it says that nothing is behind:", r.err)
+		}
+	}
+	if content(t, root) != before {
+		t.Error("something was written")
+	}
+	if n := strings.Count(mustRun(t, "", logArgs("read", dir, "--config", config)...), "\n"); n != 110 {
+		t.Errorf("%d records", n)
+	}
+	if r := varveRun(t, "1\n", logArgs("append", root+"/new", "--config", config, "--create")...); r.code != exitFailed { // nothing to serve
+		t.Fatal(r)
+	}
+}

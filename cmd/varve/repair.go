@@ -30,7 +30,7 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 	defer t.close()
 	o := varve.Options{
 		RepairChecksumTail: c.ChecksumTail, MinFreeBytes: -1, Cold: t.bucket, ColdPrefix: t.prefix, ColdPartBytes: int64(c.ColdPartBytes),
-		Warm: t.warm.options,
+		Warm: t.warm.options, TierWait: tierWait,
 	}
 	p, err := varve.PlanRepair(ctx, c.Dir, o)
 	if err != nil {

@@ -296,16 +296,13 @@ func (t *logTiers) open(ctx context.Context, out *streams, dir string, o varve.O
 		}
 		return nil, fmt.Errorf("%s: the %s tier has to say what the log holds, and does not answer: %w%s", key, tier, down, next)
 	}
-	opening := ctx
 	if down != nil {
 		out.note("varve: warning: the %s tier does not answer: %v", tier, oneLine(down))
-		var cancel context.CancelFunc
-		opening, cancel = context.WithTimeout(ctx, tierWait)
-		defer cancel()
 	}
-	l, err := varve.Open(opening, dir, o)
+	o.TierWait = tierWait
+	l, err := varve.Open(ctx, dir, o)
 	switch {
-	case err != nil && down != nil && errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, varve.ErrTierDown) && down != nil:
 		return nil, fmt.Errorf("%s: the last life did not end in a way that lets it open without the %s tier, which does not answer: %w", dir, tier, down)
 	case err != nil:
 		return nil, t.warm.named(err)

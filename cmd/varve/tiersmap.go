@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"varve"
 )
@@ -135,7 +137,7 @@ func (c *offloadCommand) Run(ctx context.Context, s *streams) (err error) {
 	was := l.Stats()
 	p := s.progress("exported offsets", before-was.Exported)
 	defer p.done()
-	err = whileWaiting(func() error { return l.Offload(ctx, before) }, func() { p.at(l.Stats().Exported - was.Exported) })
+	err = c.offload(ctx, s, l, before, func(to int64) { p.at(to - was.Exported) })
 	p.done()
 	if err != nil {
 		return fmt.Errorf("%s: offload before %d: %w", filepath.Clean(c.Dir), before, err)
@@ -144,4 +146,29 @@ func (c *offloadCommand) Run(ctx context.Context, s *streams) (err error) {
 	s.note("moved offsets [%d, %d) off the disk, %s are left there; the cold tier holds what is below %d",
 		was.HotStart, max(x.HotStart, was.HotStart), sizeText(x.SegmentBytes), x.Exported)
 	return nil
+}
+
+// offload moves records below an offset. A bucket that takes nothing, because it may not be written to, say, or is
+// full, is waited for so long.
+func (c *offloadCommand) offload(ctx context.Context, s *streams, l *varve.Log, before int64, at func(exported int64)) error {
+	waiting, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	answered, said, was := time.Now(), false, l.Stats().Exported
+	err := whileWaiting(func() error { return l.Offload(waiting, before) }, func() {
+		x := l.Stats()
+		at(x.Exported)
+		switch silent := time.Since(answered); {
+		case x.ColdError == nil || x.Exported > was:
+			answered, was = time.Now(), x.Exported
+		case silent > tierWait:
+			giveUp(fmt.Errorf("%w: %w", varve.ErrTierDown, x.ColdError))
+		case silent > downAfter && !said:
+			said = true
+			s.note("varve: warning: the cold tier takes nothing; waiting up to %v: %v", tierWait, oneLine(x.ColdError))
+		}
+	})
+	if errors.Is(err, context.Canceled) {
+		return context.Cause(waiting)
+	}
+	return err
 }

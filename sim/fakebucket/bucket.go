@@ -145,7 +145,7 @@ func (b *Bucket) refuse(f Fault) error {
 		err = tiers.ErrConflict
 	case O6Body:
 		err = ErrBody
-	case O11Denied:
+	case O11Denied, O11ReadOnly:
 		err = tiers.ErrDenied
 	default:
 		return nil

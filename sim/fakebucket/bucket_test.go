@@ -76,7 +76,7 @@ func TestEveryCallFault(t *testing.T) {
 		O7Gone: {tiers.ErrNoUpload, false}, O7Orphan: {nil, false}, O8Error: {ErrShort, false},
 		O8Short: {nil, false}, O8Range: {nil, false}, O9Read: {nil, false}, O9Rot: {nil, false},
 		O9Write: {nil, true}, O10NotFound: {tiers.ErrNotFound, false}, O10Expired: {tiers.ErrNotFound, false},
-		O11Denied: {tiers.ErrDenied, false}, O13Deleted: {ErrTimeout, true}, O14Stale: {nil, false},
+		O11Denied: {tiers.ErrDenied, false}, O11ReadOnly: {tiers.ErrDenied, false}, O13Deleted: {ErrTimeout, true}, O14Stale: {nil, false},
 		O14Restored: {nil, false},
 	}
 	ctx := t.Context()
@@ -273,6 +273,13 @@ func TestOutage(t *testing.T) {
 	b.Heal()
 	_, err := b.Put(t.Context(), "k", []byte("x"), absent)
 	must(t, err)
+	b.SetDown(O11ReadOnly)
+	for op := range OpCount {
+		if _, err := call(t.Context(), b, op, "u0", tiers.Part{}, "x"); errors.Is(err, tiers.ErrDenied) != changes(op) {
+			t.Errorf("%v of a bucket that may only be read: %v", op, err)
+		}
+	}
+	stored(t, b, "k", "x")
 	defer func() {
 		if recover() == nil {
 			t.Error("a fault with an effect was taken for an outage")

@@ -30,6 +30,7 @@ const (
 	O10NotFound       // O10 404 just after a put
 	O10Expired        // O10 the object deleted by a lifecycle rule
 	O11Denied         // O11 credentials expired, nothing applied
+	O11ReadOnly       // O11 credentials that may read alone, or no room: a call that changes something fails, nothing applied
 	O13Deleted        // O13 a delete applied, then an error in place of the answer
 	O14Stale          // O14 the version before is read
 	O14Restored       // O14 the version before is back for good
@@ -39,7 +40,7 @@ const (
 var faultNames = [FaultCount]string{
 	"none", "O1.before", "O2.applied", "O3.late", "O4.throttled", "O4.internal", "O5.own", "O5.conflict",
 	"O6.body", "O6.applied", "O7.missing", "O7.orphan", "O7.gone", "O8.error", "O8.short", "O8.range",
-	"O9.read", "O9.rot", "O9.write", "O10.notfound", "O10.expired", "O11.denied", "O13.deleted",
+	"O9.read", "O9.rot", "O9.write", "O10.notfound", "O10.expired", "O11.denied", "O11.readonly", "O13.deleted",
 	"O14.stale", "O14.restored",
 }
 
@@ -128,21 +129,22 @@ func (o Op) String() string {
 }
 
 const (
-	anyFaults   = FaultSet(1<<O1Before | 1<<O4Throttled | 1<<O4Internal | 1<<O11Denied)
-	writeFaults = anyFaults | 1<<O2Applied | 1<<O3Late | 1<<O5Conflict
-	seenFaults  = anyFaults | 1<<O10NotFound | 1<<O10Expired | 1<<O14Stale | 1<<O14Restored
+	anyFaults    = FaultSet(1<<O1Before | 1<<O4Throttled | 1<<O4Internal | 1<<O11Denied)
+	changeFaults = anyFaults | 1<<O11ReadOnly
+	writeFaults  = changeFaults | 1<<O2Applied | 1<<O3Late | 1<<O5Conflict
+	seenFaults   = anyFaults | 1<<O10NotFound | 1<<O10Expired | 1<<O14Stale | 1<<O14Restored
 )
 
 var callFaults = [OpCount]FaultSet{
 	OpPut:   writeFaults | 1<<O5Own | 1<<O9Write,
-	OpBegin: anyFaults | 1<<O2Applied,
-	OpPart:  anyFaults | 1<<O2Applied | 1<<O3Late | 1<<O7Gone | 1<<O9Write,
+	OpBegin: changeFaults | 1<<O2Applied,
+	OpPart:  changeFaults | 1<<O2Applied | 1<<O3Late | 1<<O7Gone | 1<<O9Write,
 	OpFinish: writeFaults | 1<<O5Own | 1<<O6Body | 1<<O6Applied | 1<<O7Missing | 1<<O7Gone |
 		1<<O9Write,
-	OpAbort:  anyFaults | 1<<O2Applied | 1<<O3Late | 1<<O7Orphan,
+	OpAbort:  changeFaults | 1<<O2Applied | 1<<O3Late | 1<<O7Orphan,
 	OpGet:    seenFaults | 1<<O8Error | 1<<O8Short | 1<<O8Range | 1<<O9Read | 1<<O9Rot,
 	OpHead:   seenFaults,
-	OpDelete: anyFaults | 1<<O3Late | 1<<O5Conflict | 1<<O13Deleted,
+	OpDelete: changeFaults | 1<<O3Late | 1<<O5Conflict | 1<<O13Deleted,
 	OpList:   anyFaults, OpUploads: anyFaults,
 }
 

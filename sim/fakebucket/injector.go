@@ -26,7 +26,7 @@ type Injector struct {
 	spared FaultSet // are drawn and do not strike
 	rates  Rates
 	arms   []arm
-	down   Fault // every call meets it
+	down   Fault // every call that it can strike meets it
 	paused bool
 	counts [FaultCount]int64
 	marks  FaultSet
@@ -62,10 +62,10 @@ func (x *Injector) Arm(op Op, f Fault, skip int, suffix string) {
 // Armed returns how many arms have not struck yet.
 func (x *Injector) Armed() int { return len(x.arms) }
 
-// SetDown makes every call meet a fault, which must be one without effect that can strike all: an
-// outage, or credentials that expired. NoFault ends it.
+// SetDown makes every call that it can strike meet a fault, which must be one without effect: an
+// outage, credentials that expired, or that may not write. NoFault ends it.
 func (x *Injector) SetDown(f Fault) {
-	check(f == NoFault || anyFaults.Has(f), "fakebucket: this fault is no outage")
+	check(f == NoFault || changeFaults.Has(f), "fakebucket: this fault is no outage")
 	x.down = f
 }
 
@@ -120,7 +120,7 @@ func (x *Injector) choose(op Op, key string) Fault {
 	if x.paused {
 		return NoFault
 	}
-	if x.down != NoFault {
+	if x.down != NoFault && callFaults[op].Has(x.down) {
 		return x.down
 	}
 	for i := range x.arms {
