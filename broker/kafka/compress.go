@@ -42,12 +42,12 @@ func (c *codecs) walk(w *batch.Walker, h *batch.Header, records []byte, use func
 		w.Plain(h, records)
 		return use(w)
 	}
-	c.slots <- struct{}{}
-	defer func() { <-c.slots }()
-	if needs(codec, records) > bigBytes {
+	if needs(codec, records) > bigBytes { // first: who waits for this one keeps nobody else waiting
 		c.big <- struct{}{}
 		defer func() { <-c.big }()
 	}
+	c.slots <- struct{}{}
+	defer func() { <-c.slots }()
 	d := decompressors[codec].Get().(decompressor)
 	err := d.reset(records, c.limit)
 	if err == nil {
@@ -66,14 +66,37 @@ func (c *codecs) walk(w *batch.Walker, h *batch.Header, records []byte, use func
 func needs(codec batch.Codec, records []byte) int64 {
 	switch codec {
 	case batch.Snappy:
-		return snappyRatioMax * int64(len(records))
+		return snappyNeeds(records)
 	case batch.Zstd:
 		var h zstd.Header
-		if err := h.Decode(records); err == nil {
-			return int64(min(h.WindowSize, 1<<62))
+		if err := h.Decode(records); err != nil {
+			return 0
 		}
+		if h.SingleSegment { // the content is the window
+			h.WindowSize = h.FrameContentSize
+		}
+		return int64(min(h.WindowSize, 1<<62))
 	}
 	return 0
+}
+
+// snappyNeeds returns what the longest block may decompress to. Blocks that cannot be end the walk: they are
+// refused when they are read.
+func snappyNeeds(records []byte) (most int64) {
+	var r snappyReader
+	if r.reset(records, 0) != nil {
+		return 0
+	}
+	for len(r.src) > 0 {
+		block, err := r.next()
+		if err != nil {
+			break
+		}
+		if size, err := snappy.DecodedLen(block); err == nil {
+			most = max(most, min(int64(size), snappyRatioMax*int64(len(block))))
+		}
+	}
+	return most
 }
 
 // decompressor reads one piece of compressed bytes.
@@ -210,20 +233,27 @@ func (r *snappyReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (r *snappyReader) block() error {
-	block := r.src
-	if r.framed {
-		if len(block) < 4 {
-			return io.ErrUnexpectedEOF
-		}
-		n := binary.BigEndian.Uint32(block)
-		if block = block[4:]; int64(n) > int64(len(block)) {
-			return io.ErrUnexpectedEOF
-		}
-		block = block[:n]
-		r.src = r.src[4+n:]
-	} else {
+// next takes the next block, still compressed.
+func (r *snappyReader) next() (block []byte, err error) {
+	if block = r.src; !r.framed {
 		r.src = nil
+		return block, nil
+	}
+	if len(block) < 4 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	n := binary.BigEndian.Uint32(block)
+	if block = block[4:]; int64(n) > int64(len(block)) {
+		return nil, io.ErrUnexpectedEOF
+	}
+	r.src = r.src[4+n:]
+	return block[:n], nil
+}
+
+func (r *snappyReader) block() error {
+	block, err := r.next()
+	if err != nil {
+		return err
 	}
 	size, err := snappy.DecodedLen(block)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -109,6 +110,26 @@ func TestClientCodecs(t *testing.T) {
 				at++
 			})
 		}
+	}
+}
+
+// TestZstdSingleSegment: a frame whose content is its window may be as long as any other.
+func TestZstdSingleSegment(t *testing.T) {
+	n := startNode(t, t.TempDir(), kafka.Options{})
+	n.topic("t", 1)
+	w, err := zstd.NewWriter(nil, zstd.WithSingleSegment(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := oneBatch(0, make([]int64, 800_000)...)
+	if len(b) < 9<<20 {
+		t.Fatalf("%d bytes", len(b))
+	}
+	packed := w.EncodeAll(b[61:], nil)
+	b = append(b[:61:61], packed...)
+	binary.BigEndian.PutUint16(b[21:], 4)
+	if p := n.raw().produce("t", sealBatch(b)); p.ErrorCode != 0 {
+		t.Errorf("%+v", p)
 	}
 }
 
