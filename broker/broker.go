@@ -39,7 +39,10 @@ type Broker struct {
 	answers map[topics.Ticket]chan topics.Outcome
 	topics  map[uint64]*Topic    // that exist, by incarnation
 	parts   map[place]*Partition // of these, and of those that are made or removed
+	removed map[uint64]span      // of a removal that is to go on: how far it came, by incarnation
 	effects sync.WaitGroup
+
+	complaints complaints
 
 	log *varve.Log // the catalogue; only effects on it use it
 
@@ -86,6 +89,7 @@ func openTree(ctx context.Context, t tree, o Options) (*Broker, error) {
 	b := &Broker{
 		tree: t, options: o, logger: o.Logger, budget: o.budget(),
 		answers: make(map[topics.Ticket]chan topics.Outcome), topics: make(map[uint64]*Topic), parts: make(map[place]*Partition),
+		removed: make(map[uint64]span), complaints: complaints{logger: o.Logger, said: make(map[complaint]*saying)},
 		stopped: make(chan struct{}), ended: make(chan struct{}),
 	}
 	b.life, b.die = context.WithCancel(context.Background())
@@ -236,7 +240,7 @@ func (b *Broker) part(d topics.Dir) *Partition {
 	p := b.parts[at]
 	if p == nil {
 		p = &Partition{Number: d.Partition}
-		p.state.Store(&served{err: offline(d, errNotYet)})
+		p.state.Store(&served{err: offline(d, errNotYet), epoch: -1})
 		b.parts[at] = p
 	}
 	return p
@@ -277,7 +281,7 @@ func (b *Broker) mend() {
 			if t := b.machine.State().Find(at.incarnation); t != nil {
 				d.Topic = t.Name
 			}
-			b.logger.Error("broker: partition is offline: another node has taken it over; end one of the two", "partition", d.String(), "cause", l.Err())
+			b.complain("broker: partition is offline: another node has taken it over; end one of the two", d, l.Err())
 			p.leave(offline(d, l.Err())) // what this node still has of it may be void: nobody is to read it
 		case dead(l):
 			b.machine.Reopen(at.incarnation)

@@ -140,9 +140,7 @@ func (b *Broker) carryOpen(e *topics.Open) error {
 	s, err := b.openLog(d, e.Config, e.Create)
 	if err != nil {
 		s = &served{log: old.log, err: offline(d, err), epoch: old.epoch}
-		if b.life.Err() == nil {
-			b.logger.Error("broker: partition is offline", "partition", d.String(), "cause", err)
-		}
+		b.complain("broker: partition is offline", d, err)
 	}
 	p.state.Store(s)
 	return err
@@ -159,8 +157,13 @@ func (b *Broker) openLog(d topics.Dir, config []topics.Pair, create bool) (*serv
 	}
 	ctx, cancel := context.WithTimeout(b.life, openWait)
 	defer cancel()
-	l, err := varve.OpenFS(ctx, b.tree.partition(d), b.tree.name()+"/"+d.String(), o)
+	fs := b.tree.partition(d)
+	_, listed := fs.List(nil)
+	l, err := varve.OpenFS(ctx, fs, b.tree.name()+"/"+d.String(), o)
 	if err != nil {
+		if !create && errors.Is(listed, disk.ErrNotExist) {
+			b.tree.vacate(d)
+		}
 		if errors.Is(err, disk.ErrNoSpace) && !errors.Is(err, varve.ErrNoSpace) {
 			err = fmt.Errorf("%w: %w", varve.ErrNoSpace, err)
 		}
@@ -186,30 +189,49 @@ func (b *Broker) reserve(d topics.Dir, o *varve.Options) error {
 	return fs.SyncDir(disk.DirParent)
 }
 
-// carryRemove removes partitions: their logs are closed, then the tiers emptied, then the directories go.
+// carryRemove removes partitions: their logs are closed, then the tiers emptied, then the directories go. A large
+// topic takes its time, of which each partition has its own: what is gone is not looked at again when the rest is
+// tried again, and a node that closes leaves the rest to its next life.
 func (b *Broker) carryRemove(e *topics.Remove) error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
-	defer cancel()
-	for i := e.From; i < e.To; i++ {
-		d := topics.Dir{Topic: e.Topic, Incarnation: e.Incarnation, Partition: i}
-		if err := b.removePartition(ctx, d, e.Begun); err != nil {
-			if b.life.Err() == nil {
-				b.logger.Error("broker: a partition of a deleted topic cannot be removed; it is tried again", "partition", d.String(), "cause", err)
-			}
+	b.mu.Lock()
+	done := b.removed[e.Incarnation]
+	b.mu.Unlock()
+	if done.from != e.From { // it is another removal
+		done = span{e.From, e.From}
+	}
+	for ; done.to < e.To; done.to++ {
+		d := topics.Dir{Topic: e.Topic, Incarnation: e.Incarnation, Partition: done.to}
+		err := b.life.Err()
+		if err == nil {
+			err = b.removePartition(d, e.Begun)
+		}
+		if err != nil {
+			b.complain("broker: a partition of a deleted topic cannot be removed; it is tried again", d, err)
+			b.mu.Lock()
+			b.removed[e.Incarnation] = done
+			b.mu.Unlock()
 			return err
 		}
 	}
+	b.mu.Lock()
+	delete(b.removed, e.Incarnation)
+	b.mu.Unlock()
 	if !e.Whole {
 		return nil
 	}
 	return b.tree.remove(topics.Dir{Topic: e.Topic, Incarnation: e.Incarnation, Partition: -1})
 }
 
-func (b *Broker) removePartition(ctx context.Context, d topics.Dir, begun bool) error {
+// span is the partitions [from, to).
+type span struct{ from, to int32 }
+
+func (b *Broker) removePartition(d topics.Dir, begun bool) error {
 	at := place{d.Incarnation, d.Partition}
 	b.mu.Lock()
 	p := b.parts[at]
 	b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(b.life, closeGrace) // a node that closes waits for no tier
+	defer cancel()
 	if p != nil {
 		p.leave(offline(d, errDeleted))
 		if l := p.state.Load().log; l != nil {
@@ -227,8 +249,6 @@ func (b *Broker) removePartition(ctx context.Context, d topics.Dir, begun bool) 
 		}
 	}
 	if erase {
-		ctx, cancel := context.WithTimeout(b.life, closeGrace) // a node that closes waits for no tier
-		defer cancel()
 		if err := varve.EraseTiers(ctx, b.logOptions(d, nil)); err != nil {
 			return err
 		}
@@ -240,6 +260,13 @@ func (b *Broker) removePartition(ctx context.Context, d topics.Dir, begun bool) 
 	delete(b.parts, at)
 	b.mu.Unlock()
 	return nil
+}
+
+// complain logs an error about a partition, unless the node is closing, or says so anyway.
+func (b *Broker) complain(what string, d topics.Dir, err error) {
+	if b.life.Err() == nil {
+		b.complaints.say(time.Now(), what, d.String(), b.tree.name()+"/"+d.String(), err)
+	}
 }
 
 // inUse says that the node's directory cannot be taken.

@@ -93,9 +93,12 @@ func TestOffline(t *testing.T) {
 		p, err := x.Partition(i)
 		must(t, err)
 		wants(t, p.Err(), ErrOffline, why)
-		if p.Log() != nil {
-			t.Errorf("partition %d has a log", i)
+		if p.Log() != nil || p.Epoch() != -1 {
+			t.Errorf("partition %d has a log, or epoch %d", i, p.Epoch())
 		}
+	}
+	if _, err := os.Lstat(filepath.Join(home, "2")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a directory is in the place of the missing one: %v", err)
 	}
 	entries, err := os.ReadDir(filepath.Join(home, "3"))
 	if err != nil || len(entries) > 0 {
@@ -549,9 +552,12 @@ func TestFencedPartitionStays(t *testing.T) {
 		return bucket, topics.Dir{Topic: topic, Incarnation: incarnation, Partition: partition}.String() + "/", varve.WarmOptions{}
 	}}
 	made := open(t, first, o)
-	create(t, made, "t", 1)
+	create(t, made, "t", 2)
 	shut(t, made)
 	must(t, os.CopyFS(second, os.DirFS(first)))
+	for _, name := range []string{"super.0", "super.1"} { // so that the topic's partitions are tried again and again
+		must(t, os.WriteFile(filepath.Join(first, "topics/t/1/1", name), []byte("damaged"), 0o600))
+	}
 	a, err := Open(ctx, first, o)
 	must(t, err)
 	x, err := a.Topic("t")
@@ -566,6 +572,7 @@ func TestFencedPartitionStays(t *testing.T) {
 	if err := old.Log().Export(ctx, 1); !errors.Is(err, varve.ErrPoisoned) {
 		t.Fatal(err)
 	}
+	a.mend()
 	a.mend()
 	must(t, a.Configure(ctx, "t", sets(map[string]string{"retention.ms": "1000000"}), false)) // which opens a topic's logs again
 	time.Sleep(300 * time.Millisecond)

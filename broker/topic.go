@@ -59,7 +59,8 @@ func (p *Partition) Log() *varve.Log {
 	return s.log
 }
 
-// Epoch returns the epoch of the log, which is the leader's epoch for Kafka. It never goes back.
+// Epoch returns the epoch of the log, which is the leader's epoch for Kafka: -1 before the log was opened, which
+// is no epoch. It never goes back.
 func (p *Partition) Epoch() int32 { return p.state.Load().epoch }
 
 // Err returns why the partition is offline, nil while it is served. It matches ErrOffline.

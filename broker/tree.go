@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 
 	"varve/core/topics"
 	"varve/tiers/disk"
@@ -29,6 +30,9 @@ type tree interface {
 	// remove removes the directory of a partition, or of an incarnation (Partition -1) that has none,
 	// durably. A missing one is no error.
 	remove(d topics.Dir) error
+	// vacate removes the directory of a partition that was missing before an open that failed, as long as it is
+	// empty: what is restored is put in its place, and not into what the open has made.
+	vacate(d topics.Dir)
 }
 
 // Names in a node's directory.
@@ -186,6 +190,15 @@ func (t *dirTree) remove(d topics.Dir) error {
 		return err
 	}
 	return syncDir(filepath.Dir(topic))
+}
+
+func (t *dirTree) vacate(d topics.Dir) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	root := filepath.Join(t.dir, topicsName)
+	for dir := t.path(d); dir != root && syscall.Rmdir(dir) == nil; {
+		dir = filepath.Dir(dir)
+	}
 }
 
 // syncDir makes the names in a directory durable, if it is there.
