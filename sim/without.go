@@ -103,6 +103,29 @@ func ParseWithout(names []string) (*Without, error) {
 	return x, nil
 }
 
+// Faults and switches that change a run in ways which their mark does not tell: what a power loss draws
+// for one changes what it draws for the others, a doom that is taken out lets a process live on, and a
+// disk that is nearly full is one on which a log makes room in time.
+var (
+	untoldFaults = faultfs.Set(faultfs.D1Sectors, faultfs.D2Torn, faultfs.D5DirOps, faultfs.D5RenameHalf, faultfs.D5Parent,
+		faultfs.D10WriteBack, faultfs.D13Capacity, faultfs.D19Dead)
+	untoldSwitches = uint64(1<<SwSlow | 1<<SwConfig | 1<<SwSpoil)
+)
+
+// TookPart reports whether anything of what x names may have taken part in a run that left none of it
+// out. If it did not, leaving it out gives a run that ends the same: this one.
+func (x *Without) TookPart(r *Result) bool {
+	if (r.Marks.Disk|untoldFaults)&x.faults != 0 || untoldSwitches&x.switches != 0 || x.again >= 0 || slices.Contains(x.checks, r.Check) {
+		return true
+	}
+	for sw, name := range switchNames {
+		if mark, ok := switchMarks[name]; x.switches>>sw&1 != 0 && (!ok || r.Marks.Sim>>mark&1 != 0) {
+			return true
+		}
+	}
+	return false
+}
+
 // Leave makes the world leave things out from its next run on. The schedules that it runs are changed.
 func (w *World) Leave(x *Without) {
 	w.without = x

@@ -81,6 +81,40 @@ func TestWithoutChangesNothingElse(t *testing.T) {
 	}
 }
 
+// What took no part in a run may be left out of it: it ends the same, for each fault and each profile.
+func TestWithoutWhatTookNoPart(t *testing.T) {
+	const seeds = 80
+	whole, spared := NewWorld(), NewWorld()
+	var s Schedule
+	var results [seeds]Result
+	for _, mix := range []Mix{MixDisk, MixCold, MixWarm, MixTiers, MixBroker} {
+		for seed := range uint64(seeds) {
+			ExpandMix(&s, mix, seed, 30)
+			results[seed] = *whole.Run(&s)
+		}
+		for _, name := range WithoutFaults() {
+			x, err := ParseWithout([]string{name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			spared.Leave(x)
+			for seed := range uint64(seeds) {
+				want := results[seed]
+				if x.TookPart(&want) {
+					continue
+				}
+				ExpandMix(&s, mix, seed, 30)
+				got := *spared.Run(&s)
+				got.Hash, got.Events, want.Hash, want.Events = 0, 0, 0, 0 // events that do nothing may be gone
+				if got != want {
+					t.Errorf("%s: seed %d without %s, which took no part:\n%+v\nand with it:\n%+v", mix, seed, name, got, want)
+					break
+				}
+			}
+		}
+	}
+}
+
 // A checker that is left out is silent, and another one may report instead.
 func TestWithoutChecks(t *testing.T) {
 	for _, check := range WithoutChecks() {

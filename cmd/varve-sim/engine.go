@@ -37,6 +37,7 @@ type job struct {
 	detections  uint64        // with all: end at that many violations; 0: go on
 	hang        time.Duration // a seed that takes longer hangs; 0: none does
 	without     []string      // is left out
+	compare     []*comparison // seeds with one thing more left out
 	world       func() simulator
 }
 
@@ -77,6 +78,7 @@ type totals struct {
 	groups groups            // violations that look alike
 	struck sim.MarkCounts    // in the seeds that violated a property
 	marks  sim.MarkCounts
+	spared map[string][]uint64 // by what more was left out: the seeds that violated a property all the same
 	wall   time.Duration
 	cpu    time.Duration // of the process, over the run
 }
@@ -159,6 +161,9 @@ func (j *job) run(ctx context.Context, p *progress) *totals {
 	finished := make(chan *worker, len(workers))
 	for i := range workers {
 		w := &worker{job: j, found: found, runner: runner{newWorld: j.world}}
+		for _, c := range j.compare {
+			w.compared = append(w.compared, compared{comparison: c, runner: runner{newWorld: c.world}})
+		}
 		workers[i] = w
 		go func() {
 			w.run(ctx, uint64(i))
@@ -169,6 +174,7 @@ func (j *job) run(ctx context.Context, p *progress) *totals {
 	found.report(sum)
 	if found.full() && j.all {
 		sum.seeds = (found.last()-j.from)/j.stride + 1
+		sum.cutCompared(found.last())
 	}
 	sum.wall, sum.cpu = time.Since(began), cpuTime()-cpu
 	return sum
@@ -187,6 +193,7 @@ func watch(workers []*worker, finished <-chan *worker, p *progress) *totals {
 			if !w.hangs {
 				left--
 				sum.join(&w.totals)
+				sum.joinCompared(w.compared)
 			}
 		case now := <-ticker.C:
 			n := uint64(0)

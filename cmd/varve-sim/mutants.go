@@ -106,7 +106,8 @@ type trial struct {
 	from, seeds, detections uint64
 	ops                     int
 	profile                 string
-	without                 string // "": nothing
+	without                 string   // "": nothing
+	compare                 []string // what is left out besides, each by itself, in a second run of seeds
 }
 
 // gate measures each mutant and fails if the simulator does not find it.
@@ -239,7 +240,7 @@ func (c *mutantsCommand) measure(ctx context.Context, m *mutants.Mutant, l lab) 
 	row.take(r, t)
 	row.judge(c)
 	if row.Failure == "" {
-		if err := c.proveNeeds(ctx, row, m, l); err != nil {
+		if err := c.proveNeeds(ctx, row, r, m, l); err != nil {
 			row.Failure = err.Error()
 		}
 	}

@@ -147,6 +147,9 @@ func (l *sourceLab) process(ctx context.Context, program string, t trial) (*repo
 	cmd := exec.CommandContext(ctx, program, "run", "--json", "--all", fmt.Sprintf("--from=%d", t.from), fmt.Sprintf("--seeds=%d", t.seeds),
 		fmt.Sprintf("--detections=%d", t.detections), fmt.Sprintf("--ops=%d", t.ops), fmt.Sprintf("--workers=%d", l.workers),
 		fmt.Sprintf("--hang=%v", mutantHang), "--profile="+cmp.Or(t.profile, mutants.Disk))
+	if len(t.compare) > 0 {
+		cmd.Args = append(cmd.Args, "--compare="+strings.Join(t.compare, ","))
+	}
 	if t.without != "" {
 		cmd.Args = append(cmd.Args, "--without="+t.without)
 	}

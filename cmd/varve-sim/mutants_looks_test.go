@@ -15,6 +15,7 @@ type steadyLab struct {
 	lab
 	every uint64
 	dies  bool // in runs that are not whole
+	needs bool // all that is compared: nothing is found without it
 	runs  int
 }
 
@@ -23,7 +24,7 @@ func (l *steadyLab) run(_ context.Context, _ string, t trial) (*reportJSON, erro
 	if l.dies && t.from+t.seeds < 1_000_000 {
 		return nil, errors.New("dies without a report")
 	}
-	r := &reportJSON{Seeds: t.seeds, ViolationsByCheck: map[string]uint64{}, Struck: map[string]int64{}}
+	r := &reportJSON{Seeds: t.seeds, ViolationsByCheck: map[string]uint64{}, Struck: map[string]int64{}, Compared: map[string]uint64{}}
 	for seed := t.from; seed < t.from+t.seeds && r.Violations < t.detections; seed++ {
 		if seed%l.every != l.every-1 {
 			continue
@@ -33,6 +34,13 @@ func (l *steadyLab) run(_ context.Context, _ string, t trial) (*reportJSON, erro
 		}
 		r.Violations++
 		r.ViolationsByCheck["K1"]++
+		for _, name := range t.compare {
+			if !l.needs {
+				r.Compared[name]++
+			} else {
+				r.Compared[name] += 0
+			}
+		}
 		r.Struck["sim power"]++
 		if r.Violations == t.detections {
 			r.Seeds = seed + 1 - t.from
@@ -43,10 +51,10 @@ func (l *steadyLab) run(_ context.Context, _ string, t trial) (*reportJSON, erro
 
 // With --sure a mutant passes where its rate is proven, and one that is near the gate runs to the end.
 func TestMutantsSure(t *testing.T) {
-	needs := []mutants.Need{{Name: "power"}}
+	needs, beside := []mutants.Need{{Name: "power"}}, []mutants.Need{{Name: "power", Beside: []string{"D7.rot"}}}
 	for _, x := range []struct {
 		every             uint64
-		dies              bool
+		dies, proven      bool
 		needs             []mutants.Need
 		seeds, detections uint64
 		runs              int
@@ -61,10 +69,13 @@ func TestMutantsSure(t *testing.T) {
 		{every: 60_000, seeds: 1_000_000, detections: 16, runs: 5},
 		{every: 2_000_000, seeds: 1_000_000, runs: 5},
 		{every: 2500, dies: true, seeds: 50_000, detections: 20, runs: 2, passes: true},
-		{every: 2500, needs: needs, seeds: 50_000, detections: 20, runs: 1, passes: true},
+		{every: 2500, needs: needs, seeds: 50_000, detections: 20, runs: 2, passes: true},
+		{every: 2500, needs: needs, proven: true, seeds: 30_000, detections: 12, runs: 1, passes: true},
+		{every: 26_000, needs: needs, proven: true, seeds: 520_000, detections: 20, runs: 2, passes: true},
+		{every: 2500, needs: beside, proven: true, seeds: 20_000, detections: 8, runs: 1, passes: true},
 	} {
 		c := &mutantsCommand{Seeds: 1_000_000, Detections: 20, Sure: true}
-		l := &steadyLab{every: x.every, dies: x.dies}
+		l := &steadyLab{every: x.every, dies: x.dies, needs: x.proven}
 		r, tried, err := c.find(t.Context(), &mutants.Mutant{Needs: x.needs}, "", l)
 		if err != nil {
 			t.Fatal(err)

@@ -26,35 +26,38 @@ const neededShare = 75
 // neededMutants is how many survivors are looked for: one proves the need, some show what it is.
 const neededMutants = 3
 
-// proveNeeds runs a mutant without each fault and each checker that its file names: it has to survive
-// then. Where others would find it too, both what it is held against and the proof do without those.
-func (c *mutantsCommand) proveNeeds(ctx context.Context, row *mutantRow, m *mutants.Mutant, l lab) error {
-	if c.Detections < neededPart {
-		return nil // too few to say
+// provable reports whether there are detections enough to say what is needed.
+func (c *mutantsCommand) provable() bool { return c.Detections >= neededPart }
+
+// proveNeeds proves that a mutant survives without each fault and each checker that its file names. r is
+// the run of it, which compares. Where others would find it too, both what it is held against and the
+// proof do without those.
+func (c *mutantsCommand) proveNeeds(ctx context.Context, row *mutantRow, r *reportJSON, m *mutants.Mutant, l lab) error {
+	if !c.provable() {
+		return nil
 	}
 	for _, n := range m.Needs {
-		t := trial{seeds: row.Seeds, detections: row.Detections, ops: row.ops, profile: m.Profile}
-		name := n.Name
+		held, name := r, n.Name
 		if len(n.Beside) > 0 {
 			beside := strings.Join(besideOf(n), ",")
-			r, err := l.run(ctx, row.program, trial{seeds: c.landing(m.Profile), detections: c.Detections, ops: row.ops, profile: m.Profile, without: beside})
+			t := trial{seeds: c.landing(m.Profile), detections: c.Detections, ops: row.ops, profile: m.Profile, without: beside, compare: []string{n.Name}}
+			var ran *trial
+			var err error
+			held, ran, err = c.compare(ctx, t, row.program, l)
 			switch {
 			case err != nil:
 				return err
-			case r.Violations < c.Detections:
-				return fmt.Errorf("is not found without %s: %d times in %s seeds", beside, r.Violations, group(r.Seeds))
+			case held.Violations < ran.detections:
+				return fmt.Errorf("is not found without %s: %d times in %s seeds", beside, held.Violations, group(held.Seeds))
 			}
-			t.seeds, t.detections, name = r.Seeds, r.Violations, name+" beside "+strings.Join(n.Beside, " ")
-			t.without = beside + ","
+			name += " beside " + strings.Join(n.Beside, " ")
 		}
-		t.detections = max(1, t.detections/neededPart)
-		t.without += n.Name
-		r, err := l.run(ctx, row.program, t)
+		left, ok := held.Compared[n.Name]
 		switch {
-		case err != nil:
-			return err
-		case r.Violations >= t.detections:
-			return fmt.Errorf("does not need %s: found %d times in %s seeds without", name, r.Violations, group(r.Seeds))
+		case !ok:
+			return fmt.Errorf("ends its process, so that nobody can say whether it needs %s", name)
+		case left >= max(1, held.Violations/neededPart):
+			return fmt.Errorf("does not need %s: found %d times in %s seeds without", name, left, group(held.Seeds))
 		}
 		row.Needs = append(row.Needs, name)
 	}

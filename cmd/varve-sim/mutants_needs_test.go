@@ -3,6 +3,8 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -46,21 +48,76 @@ func TestEveryFaultAndCheckerIsNeeded(t *testing.T) {
 }
 
 func TestProveNeeds(t *testing.T) {
-	row := func() *mutantRow { return &mutantRow{program: "01-often", Seeds: 40, Detections: 20} }
-	m := &mutants.Mutant{Needs: []mutants.Need{{Name: "power"}, {Name: "check.K1"}}}
 	c := &mutantsCommand{Seeds: 1_000_000, Detections: 20}
-	l := newStubLab()
-	r := row()
-	if err := c.proveNeeds(t.Context(), r, m, l); err != nil || !slices.Equal(r.Needs, []string{"power", "check.K1"}) {
-		t.Errorf("%v, needs %q", err, r.Needs)
+	prove := func(l *stubLab, needs ...mutants.Need) ([]string, error) {
+		t.Helper()
+		m := &mutants.Mutant{Needs: needs}
+		r, tried, err := c.find(t.Context(), m, "01-often", l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := &mutantRow{program: "01-often"}
+		row.take(r, tried)
+		err = c.proveNeeds(t.Context(), row, r, m, l)
+		return row.Needs, err
 	}
-	m.Needs = []mutants.Need{{Name: "D7.rot"}}
-	if err := c.proveNeeds(t.Context(), row(), m, l); err == nil || err.Error() != "does not need D7.rot: found 20 times in 40 seeds without" {
+	l := newStubLab()
+	if needs, err := prove(l, mutants.Need{Name: "power"}, mutants.Need{Name: "check.K1"}); err != nil || !slices.Equal(needs, []string{"power", "check.K1"}) {
+		t.Errorf("%v, needs %q", err, needs)
+	}
+	if got := l.trials["01-often"]; len(got) != 1 || !slices.Equal(got[0].compare, []string{"power", "check.K1"}) {
+		t.Errorf("trials %+v, want one that compares", got)
+	}
+	if needs, err := prove(l, mutants.Need{Name: "power", Beside: []string{"D1.sectors"}}); err != nil || !slices.Equal(needs, []string{"power beside D1.sectors"}) {
+		t.Errorf("%v, needs %q", err, needs)
+	}
+	if _, err := prove(l, mutants.Need{Name: "D7.rot"}); err == nil || err.Error() != "does not need D7.rot: found 20 times in 40 seeds without" {
 		t.Errorf("not needed: %v", err)
 	}
-	m.Needs = []mutants.Need{{Name: "D7.rot", Beside: []string{"power"}}}
-	if err := c.proveNeeds(t.Context(), row(), m, l); err == nil || !strings.HasPrefix(err.Error(), "is not found without power: 4 times") {
+	if _, err := prove(l, mutants.Need{Name: "D7.rot", Beside: []string{"power"}}); err == nil || !strings.HasPrefix(err.Error(), "is not found without power: 4 times") {
 		t.Errorf("nothing left: %v", err)
+	}
+	row := &mutantRow{program: "01-often"}
+	if err := c.proveNeeds(t.Context(), row, &reportJSON{Violations: 1}, &mutants.Mutant{Needs: []mutants.Need{{Name: "power"}}}, l); err == nil || !strings.Contains(err.Error(), "ends its process") {
+		t.Errorf("crash: %v", err)
+	}
+}
+
+// badWorld has power losses that violate a property, in some seeds.
+type badWorld struct{ *sim.World }
+
+func (w *badWorld) Run(s *sim.Schedule) *sim.Result {
+	r := w.World.Run(s)
+	if r.Check == "" && r.Marks.Sim>>sim.MarkPower&1 != 0 && r.Acked%5 == 0 {
+		r.Check, r.Violation = "K9", "planted"
+	}
+	return r
+}
+
+// The comparison of a run counts what runs of those seeds with the thing left out count, whatever the number
+// of workers: also of a program with a bug.
+func TestCompare(t *testing.T) {
+	run := func(args string) reportJSON {
+		t.Helper()
+		_, out, errOut := program(t, func() simulator { return &badWorld{sim.NewWorld()} }, "run --json --all --ops 20 "+args)
+		var r reportJSON
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, errOut)
+		}
+		return r
+	}
+	names := []string{"power", "D7.rot", "D1.sectors", "check.K9"}
+	for _, workers := range []string{"1", "3"} {
+		with := run("--seeds 3000 --detections 12 --workers " + workers + " --compare " + strings.Join(names, ","))
+		if with.Violations != 12 || len(with.Compared) != len(names) {
+			t.Fatalf("%s workers: %+v", workers, with)
+		}
+		for _, name := range names {
+			left := run(fmt.Sprintf("--seeds %d --workers 1 --without %s", with.Seeds, name))
+			if left.Violations != with.Compared[name] {
+				t.Errorf("%s workers, without %s: %d, want %d", workers, name, with.Compared[name], left.Violations)
+			}
+		}
 	}
 }
 

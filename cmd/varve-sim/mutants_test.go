@@ -87,6 +87,15 @@ func (l *stubLab) run(_ context.Context, program string, t trial) (*reportJSON, 
 	if t.without != "" && slices.Contains(strings.Fields(l.needs[program]), t.without) {
 		r = reportJSON{Seeds: t.seeds, Violations: 4}
 	}
+	for _, name := range t.compare {
+		if r.Compared == nil {
+			r.Compared = map[string]uint64{}
+		}
+		r.Compared[name] = r.Violations
+		if slices.Contains(strings.Fields(l.needs[program]), name) {
+			r.Compared[name] = 4
+		}
+	}
 	return &r, nil
 }
 

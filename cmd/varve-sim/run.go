@@ -52,6 +52,7 @@ type runCommand struct {
 	All        bool          `help:"Go on after a violation and count them."`
 	Detections uint64        `default:"0" placeholder:"N" help:"With --all: stop at the N-th violation in the order of the seeds."`
 	Without    []string      `placeholder:"NAME" help:"Leave faults, switches or checkers out, by their names in TESTING.md, with commas between them."`
+	Compare    []string      `placeholder:"NAME" help:"Also count which of the seeds violate something with one more thing left out, for each of these names."`
 	Hang       time.Duration `default:"1m" placeholder:"D" help:"A seed that takes longer is a violation."`
 	Shard      seedShard     `placeholder:"I/N" help:"Only the seeds that leave I when divided by N: one of N machines, 0/N to N-1/N."`
 	Checkpoint string        `placeholder:"FILE" help:"Write down now and then how far the run is; the same run begins there when it is started again."`
@@ -73,10 +74,12 @@ func (c *runCommand) Validate() error {
 		return fmt.Errorf("--hang %v: want a duration above 0", c.Hang)
 	case c.Detections > 0 && !c.All:
 		return errors.New("--detections: only with --all; without it the first violation ends the run")
+	case len(c.Compare) > 0 && (c.Checkpoint != "" || !c.JSON):
+		return errors.New("--compare: only with --json, and without --checkpoint")
 	case c.Time < 0:
 		return fmt.Errorf("--time %v: want a duration above 0", c.Time)
 	}
-	if err := errors.Join(validateWithout(c.Without), c.seedRange.Validate()); err != nil {
+	if err := errors.Join(validateWithout(c.Without), validateWithout(c.Compare), c.seedRange.Validate()); err != nil {
 		return err
 	}
 	if _, count, _ := c.Shard.of(c.From, c.Seeds); count == 0 {
@@ -92,8 +95,11 @@ func validateWithout(names []string) error {
 	return nil
 }
 
+// leaver can leave things out; a real world can.
+type leaver interface{ Leave(x *sim.Without) }
+
 // leave makes a world leave things out.
-func leave(w *sim.World, names []string) {
+func leave(w leaver, names []string) {
 	if without, err := sim.ParseWithout(names); err == nil { // Validate has looked at them
 		w.Leave(without)
 	}
@@ -106,7 +112,7 @@ func leaving(world func() simulator, names []string) func() simulator {
 	}
 	return func() simulator {
 		w := world()
-		if real, ok := w.(*sim.World); ok {
+		if real, ok := w.(leaver); ok {
 			leave(real, names)
 		}
 		return w
@@ -124,6 +130,9 @@ func (c *runCommand) Run(ctx context.Context, s *streams) error {
 	j := job{
 		workers: c.Workers, mix: mixOf(c.Profile), ops: c.Ops, limit: c.Time, all: c.All, shard: c.Shard,
 		detections: c.Detections, hang: c.Hang, without: c.Without, world: leaving(s.world, c.Without),
+	}
+	for _, name := range c.Compare {
+		j.compare = append(j.compare, newComparison(s.world, c.Without, name))
 	}
 	j.from, j.seeds, j.stride = c.Shard.of(c.From, c.Seeds)
 	if j.workers == 0 {

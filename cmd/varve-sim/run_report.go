@@ -157,6 +157,7 @@ type reportJSON struct {
 	ViolationsByCheck map[string]uint64 `json:"violations_by_check,omitempty"`
 	First             *violationJSON    `json:"first_violation,omitempty"`
 	Groups            []groupJSON       `json:"failure_groups,omitempty"`      // violations that look alike, by their lowest seed
+	Compared          map[string]uint64 `json:"violations_without,omitempty"`  // of the same seeds with one thing more left out
 	Struck            map[string]int64  `json:"marks_of_violations,omitempty"` // seeds with a violation that reached each
 	MarksMissing      []string          `json:"marks_missing"`
 	Marks             map[string]int64  `json:"marks"` // seeds that reached each
@@ -194,7 +195,7 @@ func (r *runReport) json(s *streams) error {
 		MarksMissing: r.missing(), Marks: map[string]int64{}, From: r.from, Shard: r.shard.String(), Ops: r.job.ops, Workers: r.workers,
 		Seconds: r.wall.Seconds(), CPUSeconds: r.cpu.Seconds(),
 		AppendShare: float64(r.appends) / float64(max(r.totals.ops, 1)), MeanOps: r.each(r.totals.ops), MeanLives: r.each(r.lives),
-		Refused: r.refused, Hash: fmt.Sprintf("%016x", r.digest),
+		Compared: r.counts(), Refused: r.refused, Hash: fmt.Sprintf("%016x", r.digest),
 	}
 	reached(&r.marks, out.Marks)
 	if v := r.first; v != nil {

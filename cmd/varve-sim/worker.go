@@ -20,6 +20,8 @@ type worker struct {
 	totals totals
 	runner runner
 	s      sim.Schedule
+
+	compared []compared
 }
 
 func (w *worker) run(ctx context.Context, first uint64) {
@@ -62,6 +64,9 @@ func (w *worker) seed(seed uint64) *violation {
 		w.totals.seeds++
 	} else {
 		w.totals.add(seed, o.result)
+	}
+	for i := range w.compared {
+		w.compared[i].seed(w, seed, &o)
 	}
 	if o.check == "" {
 		return nil
