@@ -30,6 +30,7 @@ type Broker struct {
 	opened atomic.Int32
 	of     atomic.Int32
 	ready  atomic.Bool
+	stuck  atomic.Pointer[error] // why topics cannot be changed
 
 	mu      sync.Mutex // guards the machine and what follows
 	machine topics.Machine
@@ -166,31 +167,20 @@ func (b *Broker) settle() {
 	b.of.Store(int32(of))
 	var moved chan struct{}
 	if p := b.machine.Phase(); p != b.phase {
+		b.stuck.Store(b.whyStuck(p))
 		b.report(p)
 		b.phase = p
-		b.ready.Store(p == topics.Ready)
+		switch p {
+		case topics.Ready:
+			b.ready.Store(true)
+		case topics.Closing, topics.Closed:
+			b.ready.Store(false)
+		}
 		moved, b.moved = b.moved, nil
 	}
 	b.mu.Unlock()
 	if moved != nil {
 		close(moved)
-	}
-}
-
-// report logs a phase that an operator should know of. The mutex is held.
-func (b *Broker) report(p topics.Phase) {
-	switch p {
-	case topics.Opening:
-		if others := b.machine.Others(); len(others) > 0 {
-			b.logger.Warn("broker: what the catalogue does not know is left alone", "dir", b.tree.name(), "found", others)
-		}
-	case topics.Draining:
-		b.logger.Error("broker: the catalogue is opened again", "dir", b.tree.name(), "cause", b.machine.Err())
-	case topics.Down:
-		b.logger.Error("broker: the catalogue cannot be opened; topics are served and cannot be changed", "dir", b.tree.name(), "cause", b.machine.Err())
-	case topics.Ready:
-		opened, _ := b.machine.Opened()
-		b.logger.Info("broker: node is open", "dir", b.tree.name(), "topics", len(b.topics), "partitions", opened)
 	}
 }
 
@@ -371,9 +361,4 @@ func (b *Broker) TopicByID(id [16]byte) (*Topic, error) {
 		return t, nil
 	}
 	return nil, ErrUnknownTopic
-}
-
-// Ready reports whether topics can be changed, and how many partitions an open has dealt with so far.
-func (b *Broker) Ready() (ready bool, opened, of int) {
-	return b.ready.Load(), int(b.opened.Load()), int(b.of.Load())
 }

@@ -3,12 +3,14 @@ package broker
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -401,6 +403,90 @@ func TestMend(t *testing.T) {
 	create(t, b, "b", 1)
 	appendTo(t, x, 0, "y")
 	must(t, b.Close(ctx))
+}
+
+// strayTree has, when told so, a directory that the catalogue does not know.
+type strayTree struct {
+	tree
+	stray atomic.Bool
+}
+
+func (t *strayTree) list(dirs []topics.Dir, others []string) ([]topics.Dir, []string, error) {
+	dirs, others, err := t.tree.list(dirs, others)
+	if t.stray.Load() {
+		dirs = append(dirs, topics.Dir{Topic: "x", Incarnation: 99, Partition: -1})
+	}
+	return dirs, others, err
+}
+
+// TestCatalogueLost: a node whose catalogue is opened again, or cannot be, serves its topics as before, is ready,
+// and says in its log and to whoever asks that they cannot be changed, and why.
+func TestCatalogueLost(t *testing.T) {
+	ctx := t.Context()
+	d := faultfs.New()
+	var mu sync.Mutex
+	var said lockedBuffer
+	stray := &strayTree{tree: newFaultTree(&mu, d)}
+	o := crashOptions
+	o.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	b, err := openTree(ctx, stray, o)
+	must(t, err)
+	x := create(t, b, "a", 1)
+	lose := func() {
+		t.Helper()
+		if ready, _, _ := b.Ready(); !ready || b.Catalogue() != nil {
+			t.Fatal(ready, b.Catalogue())
+		}
+		mu.Lock()
+		d.Arm(faultfs.OpSync, faultfs.D17Clean, 0, ".seg")
+		mu.Unlock()
+		wants(t, b.Configure(ctx, "a", func(c map[string]string) { c["retention.ms"] = "7" }, false), ErrUnknown, "")
+	}
+	lose()
+	for try := 0; b.Catalogue() != nil; try++ {
+		if ready, _, _ := b.Ready(); !ready || try == 1000 {
+			t.Fatal(ready, b.Catalogue())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if s := said.String(); !strings.Contains(s, "can be changed") {
+		t.Errorf("it is not said that all is well again: %s", s)
+	}
+	must(t, b.Configure(ctx, "a", func(c map[string]string) { clear(c) }, false))
+	stray.stray.Store(true)
+	lose()
+	for try := 0; !strings.Contains(said.String(), "started again"); try++ {
+		if try == 1000 {
+			t.Fatal(said.String())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if ready, _, _ := b.Ready(); !ready {
+		t.Error("it is not ready, and serves")
+	}
+	wants(t, b.Catalogue(), nil, "is failed: topics: directory topics/x/99 is unknown")
+	_, err = b.ProducerID(ctx)
+	wants(t, err, ErrNotReady, "topics/x/99")
+	appendTo(t, x, 0, "v")
+	must(t, b.Close(ctx))
+}
+
+// lockedBuffer is a buffer for several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
 
 // TestFullDisk: what finds no space ends in an error that says so, leaves nothing, and works once there is

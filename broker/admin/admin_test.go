@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +90,43 @@ func TestReadyHasProgress(t *testing.T) {
 	s.Stopping()
 	want("/readyz", 503, "stopping")
 	want("/healthz", 200, "ok")
+}
+
+// TestReadySaysWhatIsMissing: a node that serves is ready, and says which part of it is not.
+func TestReadySaysWhatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	o := broker.Options{Log: varve.Options{MinFreeBytes: -1, NoPreallocate: true}}
+	b, err := broker.Open(t.Context(), dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = b.Create(t.Context(), broker.TopicSpec{Name: "a", Partitions: 3}); err != nil {
+		t.Fatal(err)
+	}
+	s := NewServer(Options{})
+	s.Open(b)
+	if _, body := get(t, s, "/metrics"); !strings.Contains(body, "\nvarve_opened_partitions 3\n") || !strings.Contains(body, "\nvarve_catalogue_ready 1\n") {
+		t.Error(body)
+	}
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, body := get(t, s, "/metrics"); !strings.Contains(body, "\nvarve_ready 0\n") || !strings.Contains(body, "\nvarve_catalogue_ready 0\n") {
+		t.Error(body)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "topics", "a", "1", "2")); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = broker.Open(t.Context(), dir, o); err != nil {
+		t.Fatal(err)
+	}
+	s.Open(b)
+	if code, body := get(t, s, "/readyz"); code != 200 || body != "ready; 1 of 3 partitions offline\n" {
+		t.Errorf("%d %q", code, body)
+	}
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestProfilesAreOffUnlessAsked(t *testing.T) {

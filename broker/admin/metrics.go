@@ -46,7 +46,7 @@ var measures = []measure{
 	{"commit_bytes_total", "Bytes in those writes.", counter, func(s *varve.Stats) float64 { return float64(s.CommitBytes) }},
 	{"syncs_total", "Syncs of the disk beside those writes.", counter, func(s *varve.Stats) float64 { return float64(s.Syncs) }},
 	{"sync_failures_total", "Syncs that failed; each poisons the log.", counter, func(s *varve.Stats) float64 { return float64(s.SyncFailures) }},
-	{"poisoned", "1 if the log takes no appends until the node is started again.", gauge, func(s *varve.Stats) float64 { return truth(s.Poisoned) }},
+	{"poisoned", "1 if the log takes no appends before the node has opened it again, which it does in some seconds.", gauge, func(s *varve.Stats) float64 { return truth(s.Poisoned) }},
 	{"rollbacks_total", "Writes that failed and were undone.", counter, func(s *varve.Stats) float64 { return float64(s.Rollbacks) }},
 	{"segment_roll_total", "Segments begun.", counter, func(s *varve.Stats) float64 { return float64(s.Rolls) }},
 	{"duplicates_total", "Batches that an idempotent producer sent again.", counter, func(s *varve.Stats) float64 { return float64(s.Duplicates) }},
@@ -120,11 +120,12 @@ var (
 	measureDescs, tierDescs = descs()
 
 	readyDesc     = desc("ready", "1 if clients are served.")
+	catalogueDesc = desc("catalogue_ready", "1 if topics can be created, changed and deleted.")
 	openedDesc    = desc("opened_partitions", "Partitions that are open, or could not be opened.")
 	topicsDesc    = desc("topics", "Topics of the node.")
 	allDesc       = desc("partitions", "Partitions of the node.")
 	offlineDesc   = desc("offline_partitions", "Partitions that are not served.")
-	poisonedDesc  = desc("poisoned_partitions", "Partitions that take no appends until the node is started again.")
+	poisonedDesc  = desc("poisoned_partitions", "Partitions that take no appends before the node has opened them again, which it does in some seconds.")
 	unlistedDesc  = desc("unlisted_partitions", "Partitions that have no series of their own, because there are too many.")
 	partitionDesc = desc("partition_offline", "1 if the partition is not served.", labelTopic, labelPartition)
 )
@@ -142,7 +143,7 @@ func descs() (plain, tiers []*prometheus.Desc) {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, all := range [][]*prometheus.Desc{measureDescs, tierDescs, {
-		readyDesc, openedDesc, topicsDesc, allDesc, offlineDesc, poisonedDesc, unlistedDesc, partitionDesc,
+		readyDesc, catalogueDesc, openedDesc, topicsDesc, allDesc, offlineDesc, poisonedDesc, unlistedDesc, partitionDesc,
 	}} {
 		for _, d := range all {
 			to <- d
@@ -160,7 +161,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 	ready, opened, _ := b.Ready()
 	one(readyDesc, truth(ready))
-	one(openedDesc, float64(opened))
+	one(catalogueDesc, truth(b.Catalogue() == nil))
 	var all, offline, poisoned int
 	topics := b.Topics()
 	for _, t := range topics {
@@ -185,6 +186,10 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 	}
+	if ready { // what was created since is open, too
+		opened = all
+	}
+	one(openedDesc, float64(opened))
 	one(topicsDesc, float64(len(topics)))
 	one(allDesc, float64(all))
 	one(offlineDesc, float64(offline))

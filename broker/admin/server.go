@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -70,7 +71,8 @@ func (s *Server) Open(b *broker.Broker) { s.node.Store(b) }
 // Stopping says that the node takes no more requests: it is not ready any more.
 func (s *Server) Stopping() { s.stopping.Store(true) }
 
-// ready answers whether clients are served.
+// ready answers whether clients are served, and what is missing beside that: other partitions are served all the
+// same, and a node that is taken out for one would serve none.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	text, code := "ready", http.StatusOK
 	b := s.node.Load()
@@ -82,11 +84,33 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	default:
 		if ready, opened, of := b.Ready(); !ready {
 			text, code = fmt.Sprintf("opening: %d of %d partitions", opened, of), http.StatusServiceUnavailable
+			break
+		}
+		if all, offline := partitions(b); offline > 0 {
+			text += fmt.Sprintf("; %d of %d partitions offline", offline, all)
+		}
+		if err := b.Catalogue(); err != nil {
+			text += "; topics cannot be changed: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = fmt.Fprintln(w, text)
+}
+
+// partitions counts the partitions of a node, and those that are offline.
+func partitions(b *broker.Broker) (all, offline int) {
+	for _, t := range b.Topics() {
+		for i := range t.Partitions() {
+			if p, err := t.Partition(i); err == nil {
+				all++
+				if p.Err() != nil {
+					offline++
+				}
+			}
+		}
+	}
+	return all, offline
 }
 
 // Serve answers on a listener until Shutdown.
