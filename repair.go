@@ -26,7 +26,8 @@ func (p *RepairPlan) Empty() bool {
 
 // PlanRepair finds out what Repair would do, verifying every batch, and writes nothing. Of the
 // options only RepairChecksumTail and those of the tiers count. A directory that a writer has open is ErrInUse; one that a
-// repair cannot make sense of is an error as Open's.
+// repair cannot make sense of is an error as Open's. Where a tier could not be asked the plan is that of the
+// directory alone, beside the error.
 func PlanRepair(ctx context.Context, dir string, o Options) (*RepairPlan, error) {
 	if writerRunning(dir) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrInUse)
@@ -37,15 +38,15 @@ func PlanRepair(ctx context.Context, dir string, o Options) (*RepairPlan, error)
 	if err != nil {
 		return nil, err
 	}
-	if x.ColdDown != nil {
-		return nil, fmt.Errorf("%s: the cold tier may hold what a repair would give up: %w", dir, x.ColdDown)
-	}
-	if x.WarmDown != nil {
-		return nil, fmt.Errorf("%s: the warm tier may hold what a repair would give up: %w", dir, x.WarmDown)
-	}
 	p := &RepairPlan{Inspection: x, Refused: x.Refused}
 	if o.RepairChecksumTail && errors.As(p.Refused, &p.Tail) {
 		p.Refused = nil
+	}
+	if x.ColdDown != nil {
+		return p, fmt.Errorf("%s: the cold tier may hold what a repair would give up: %w", dir, x.ColdDown)
+	}
+	if x.WarmDown != nil {
+		return p, fmt.Errorf("%s: the warm tier may hold what a repair would give up: %w", dir, x.WarmDown)
 	}
 	return p, nil
 }

@@ -2,6 +2,7 @@ package varve
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -134,6 +135,9 @@ func (m *TierMap) String() string {
 		switch {
 		case t.Down != nil:
 			row = "does not answer"
+			if errors.As(t.Down, new(*RefusedError)) {
+				row = "cannot be read"
+			}
 		case t.Start == t.End:
 			row = "nothing"
 		default:

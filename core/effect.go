@@ -234,7 +234,9 @@ type Object struct {
 // LoadManifest reads the manifest of the cold tier.
 type LoadManifest struct {
 	answer
+	Look    bool   // where there is none, look for objects
 	Missing bool   // there is none
+	Objects bool   // and objects are there, or pages
 	Tag     string // the bucket's version of it, for SwapManifest
 	Bytes   []byte
 }

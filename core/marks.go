@@ -88,6 +88,7 @@ const (
 	MarkColdWait                      // an open waits for the cold tier
 	MarkDegraded                      // and serves meanwhile what is proven on disk
 	MarkUnclaimed                     // or while a tier that was read does not take the claim
+	MarkManifestGone                  // objects are there, and no manifest is
 	MarkManifestNewer                 // a newer manifest was refused
 	MarkManifestDamaged               // a damaged manifest was refused
 	MarkManifestOdd                   // a manifest was read that cannot be the newest

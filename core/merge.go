@@ -114,6 +114,14 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 	}
 	if e.Missing {
 		switch {
+		case e.Objects && (b.absent && !l.cfg.Warm || s.ManifestSequence > 0 && !l.cfg.AcceptLoss):
+			l.mark(MarkManifestGone)
+			gone := &RefusedError{Name: manifest.ManifestKey, Why: "it is not there, and objects of the log are", Next: "run: varve cold rebuild-manifest"}
+			if b.absent {
+				l.fail(gone)
+				return
+			}
+			l.coldDown(now, gone) // it may be a lie of the moment
 		case b.absent && !l.cfg.Create && !l.cfg.Warm:
 			l.mark(MarkColdAbsent)
 			next := "check cold.url and the directory; to begin a new log: --create"
@@ -149,7 +157,7 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 	c.sequence = max(c.sequence, c.next.Sequence, s.ManifestSequence)
 	if !b.absent && c.next.LogID != s.LogID {
 		l.mark(MarkForeign)
-		l.refuseOpen(manifest.ManifestKey, "it belongs to another log", "check cold.url and cold.name: a log needs a place of its own")
+		l.refuseCold(now, manifest.ManifestKey, "it belongs to another log", "check cold.url and cold.name: a log needs a place of its own")
 		return
 	}
 	if !b.absent && c.next.Sequence < s.ManifestSequence {
@@ -173,15 +181,27 @@ func (l *Log) badManifest(now Now, name string, err error) {
 	switch {
 	case errors.Is(err, manifest.ErrNewer):
 		l.mark(MarkManifestNewer)
-		l.refuseOpen(name, err.Error(), "use a newer varve")
+		l.refuseCold(now, name, err.Error(), "use a newer varve")
 	case b.loads < loadTries:
 		c.backoff(now, Catalogue, err)
 		b.retryAt = c.retryAt[Catalogue]
 	default:
 		l.mark(MarkManifestDamaged)
-		l.refuseOpen(name, err.Error(), "run: varve cold rebuild-manifest")
+		l.refuseCold(now, name, err.Error(), "run: varve cold rebuild-manifest")
 	}
 }
+
+// refuseCold refuses a log for what is in its bucket. A look shows what is on disk all the same.
+func (l *Log) refuseCold(now Now, name, why, next string) {
+	if !l.looks() {
+		l.refuseOpen(name, why, next)
+		return
+	}
+	l.coldDown(now, &RefusedError{Name: name, Why: why, Next: next})
+}
+
+// looks reports whether nothing but a look at a directory that holds a log is wanted.
+func (l *Log) looks() bool { return l.cfg.ReadOnly && !l.boot.absent }
 
 // What keeps an open waiting though the bucket answers.
 var (

@@ -116,13 +116,13 @@ func (l *Log) onProbe(now Now, e *ProbeWarm) {
 	switch e.Top.State {
 	case WarmForeign:
 		l.mark(MarkForeign)
-		l.refuseOpen("warm", "the key holds what no log wrote", "give the log another warm.name, or remove the key")
+		l.refuseWarm(now, "the key holds what no log wrote", "give the log another warm.name, or remove the key")
 		return
 	case WarmNewer:
-		l.refuseOpen("warm", "an entry is of a newer format", "use a newer varve")
+		l.refuseWarm(now, "an entry is of a newer format", "use a newer varve")
 		return
 	case WarmGood:
-		if l.warmForeign(&e.Top) {
+		if l.warmForeign(now, &e.Top) {
 			return
 		}
 		w.note(&e.Top, l.cfg.Nonce)
@@ -151,13 +151,22 @@ func (l *Log) onProbe(now Now, e *ProbeWarm) {
 	b.step = bootFence
 }
 
+// refuseWarm is refuseCold for the warm tier.
+func (l *Log) refuseWarm(now Now, why, next string) {
+	if !l.looks() {
+		l.refuseOpen("warm", why, next)
+		return
+	}
+	l.warmDown(now, &RefusedError{Name: "warm", Why: why, Next: next})
+}
+
 // warmForeign refuses entries of another log.
-func (l *Log) warmForeign(e *WarmEntry) bool {
+func (l *Log) warmForeign(now Now, e *WarmEntry) bool {
 	b, w := &l.boot, &l.warm
 	id := e.Header.LogID
 	if (!b.absent || b.manifest) && id != l.id || w.foundID && id != w.logID {
 		l.mark(MarkForeign)
-		l.refuseOpen("warm", "the key holds another log", "check warm.endpoints and warm.name: a log needs a key of its own")
+		l.refuseWarm(now, "the key holds another log", "check warm.endpoints and warm.name: a log needs a key of its own")
 		return true
 	}
 	w.foundID, w.logID = true, id
@@ -190,7 +199,7 @@ func (l *Log) onWarmPage(now Now, e *ReadWarm) {
 			l.mark(MarkWarmOdd)
 			continue // it counts for nothing; what it held may be elsewhere
 		}
-		if l.warmForeign(n) {
+		if l.warmForeign(now, n) {
 			return
 		}
 		w.note(n, l.cfg.Nonce)

@@ -91,6 +91,7 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkColdWait:          "cold-wait",
 	core.MarkDegraded:          "degraded",
 	core.MarkUnclaimed:         "unclaimed",
+	core.MarkManifestGone:      "manifest-gone",
 	core.MarkManifestNewer:     "manifest-newer",
 	core.MarkManifestDamaged:   "manifest-damaged",
 	core.MarkManifestOdd:       "manifest-odd",

@@ -30,7 +30,7 @@ func (c *checkCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	defer t.close()
-	o := t.inspect()
+	o := t.inspect(s)
 	o.Deep = c.Deep
 	x, err := varve.Inspect(ctx, c.Dir, o)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *checkCommand) Run(ctx context.Context, s *streams) error {
 		r.Cold = reportCold(t.place, x)
 	}
 	if t.warm.place != "" {
-		r.Warm = reportWarm(t.warm.place, x)
+		r.Warm = reportWarm(t, x)
 	}
 	damage := x.Refused
 	if c.Deep || c.Generated {
@@ -55,9 +55,9 @@ func (c *checkCommand) Run(ctx context.Context, s *streams) error {
 		}
 	}
 	switch {
-	case damage != nil:
+	case damage != nil || damaged(t.silent(x)):
 		r.Verdict = "damaged"
-	case silent(x) != nil:
+	case t.silent(x) != nil:
 		r.Verdict = "incomplete"
 	}
 	if c.JSON {
@@ -74,7 +74,7 @@ func (c *checkCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	if damage == nil {
-		return silent(x)
+		return t.silent(x)
 	}
 	return nextStep{damage, "what a repair would give up: varve log repair"}
 }
@@ -192,9 +192,10 @@ type checkReport struct {
 // checkCold is what the cold tier says that it holds.
 type checkCold struct {
 	Place    string        `json:"place"`
-	Error    string        `json:"error,omitempty"` // it does not answer
-	Exported *int64        `json:"exported"`        // null: it does not answer
+	Error    string        `json:"error,omitempty"` // it does not answer, or cannot be read
+	Exported *int64        `json:"exported"`        // null: neither
 	Objects  []checkObject `json:"objects"`
+	state    string
 }
 
 // checkWarm is what the warm tier holds.
@@ -319,7 +320,7 @@ func report(dir string, x *varve.Inspection) *checkReport {
 func reportCold(place string, x *varve.Inspection) *checkCold {
 	c := &checkCold{Place: place, Objects: []checkObject{}}
 	if x.ColdDown != nil {
-		c.Error = oneLine(x.ColdDown)
+		c.Error, c.state = oneLine(x.ColdDown), downText(x.ColdDown)
 	} else {
 		c.Exported = &x.Exported
 	}
@@ -334,9 +335,9 @@ func reportCold(place string, x *varve.Inspection) *checkCold {
 	return c
 }
 
-func reportWarm(place string, x *varve.Inspection) *checkWarm {
-	w := &checkWarm{Place: place, Start: x.WarmFrom, End: max(x.WarmFrom, x.WarmEnd), Bytes: x.WarmBytes, Alone: []checkSpan{}}
-	if err := silent(x); err != nil {
+func reportWarm(t *logTiers, x *varve.Inspection) *checkWarm {
+	w := &checkWarm{Place: t.warm.place, Start: x.WarmFrom, End: max(x.WarmFrom, x.WarmEnd), Bytes: x.WarmBytes, Alone: []checkSpan{}}
+	if err := t.silent(x); err != nil {
 		w.Error = oneLine(err)
 	}
 	for i := range x.WarmAlone {
@@ -447,7 +448,7 @@ func (r *checkReport) print(w *bufio.Writer) {
 
 func (c *checkCold) print(w *bufio.Writer) {
 	if c.Error != "" {
-		fmt.Fprintf(w, "cold      %s does not answer: %s\n", c.Place, c.Error)
+		fmt.Fprintf(w, "cold      %s %s: %s\n", c.Place, c.state, c.Error)
 		return
 	}
 	fmt.Fprintf(w, "cold      %s holds what is below offset %d\n", c.Place, *c.Exported)

@@ -72,8 +72,11 @@ type streams struct {
 func (s *streams) note(format string, args ...any) {
 	s.noting.Lock()
 	defer s.noting.Unlock()
-	fmt.Fprintf(s.err, format+"\n", args...)
+	fmt.Fprintln(s.err, plain(fmt.Sprintf(format, args...)))
 }
+
+// plain takes the name of the package out of errors: it says nothing to people.
+func plain(text string) string { return strings.ReplaceAll(text, "core: ", "") }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -106,7 +109,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		err = errors.New("--dir is empty: want the directory of a log") // and not the one that we are in
 	}
 	if err = explained(err, from.source); err != nil {
-		s.note("varve: %s; run: varve --help", strings.ReplaceAll(err.Error(), "core: ", ""))
+		s.note("varve: %s; run: varve --help", err)
 		return exitUsage
 	}
 	err = k.Run()
@@ -126,7 +129,7 @@ func (s *streams) exit(err error) int {
 	}
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
 	text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
-	s.note("varve: %s%s", strings.ReplaceAll(text, "core: ", ""), s.advice(err))
+	s.note("varve: %s%s", text, s.advice(err))
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):

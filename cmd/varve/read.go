@@ -44,13 +44,13 @@ func (c *readCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	defer t.close()
-	o := t.inspect()
+	o := t.inspect(s)
 	x, err := varve.Inspect(ctx, c.Dir, o)
 	if err != nil {
 		return err
 	}
-	if x.WarmDown != nil {
-		s.note("varve: warning: the warm tier does not answer, and records that it alone holds are not shown: %s", oneLine(x.WarmDown))
+	if err := t.silent(x); err != nil {
+		s.note("varve: warning: %s; what it alone holds is not shown", oneLine(err))
 	}
 	p := varve.Position{Offset: x.Start}
 	if c.From != nil {

@@ -34,7 +34,10 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 	}
 	p, err := varve.PlanRepair(ctx, c.Dir, o)
 	if err != nil {
-		return err
+		if p != nil {
+			fmt.Fprintf(s.out, "on disk     records [%d, %d), %d spans of them damaged\n", p.View.HotStart, p.End, len(p.Plan.Damage))
+		}
+		return t.warm.named(err)
 	}
 	if p.Empty() {
 		fmt.Fprintf(s.out, "records     [%d, %d)\nnothing to repair: the log opens as it is, and nothing was written\n", p.Start, p.End)
@@ -54,7 +57,7 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 	if _, err := varve.Repair(ctx, c.Dir, o); err != nil {
 		return err
 	}
-	x, err := varve.Inspect(ctx, c.Dir, t.inspect())
+	x, err := varve.Inspect(ctx, c.Dir, t.inspect(s))
 	if err != nil {
 		return err
 	}

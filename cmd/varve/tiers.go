@@ -43,8 +43,8 @@ func (s *tierSettings) openTiers(ctx context.Context, dir string, use access) (*
 }
 
 // inspect returns what a look at the log needs.
-func (t *logTiers) inspect() varve.InspectOptions {
-	return varve.InspectOptions{Cold: t.bucket, ColdPrefix: t.prefix, Warm: t.warm.options}
+func (t *logTiers) inspect(out *streams) varve.InspectOptions {
+	return varve.InspectOptions{Cold: t.bucket, ColdPrefix: t.prefix, Warm: t.warm.options, Logger: slog.New(warner{out})}
 }
 
 // coldTier is the bucket of a configuration, and where a log is in it. Without a cold tier the bucket
@@ -313,15 +313,23 @@ func (t *logTiers) open(ctx context.Context, out *streams, dir string, o varve.O
 	return l, nil
 }
 
-// silent returns the error of a tier that did not answer a look, nil if all did.
-func silent(x *varve.Inspection) error {
+// silent returns the error of a tier that did not answer a look with what can be read, nil if all did.
+func (t *logTiers) silent(x *varve.Inspection) error {
 	switch {
 	case x.ColdDown != nil:
-		return fmt.Errorf("the cold tier does not answer: %w", x.ColdDown)
+		return fmt.Errorf("the cold tier %s: %w", downText(x.ColdDown), x.ColdDown)
 	case x.WarmDown != nil:
-		return fmt.Errorf("the warm tier does not answer: %w", x.WarmDown)
+		return fmt.Errorf("the warm tier %s: %w", downText(x.WarmDown), t.warm.named(x.WarmDown))
 	}
 	return nil
+}
+
+// downText tells a tier that does not answer from one whose answer is of no use.
+func downText(err error) string {
+	if errors.As(err, new(*varve.RefusedError)) {
+		return "cannot be read"
+	}
+	return "does not answer"
 }
 
 // places says where the log is besides the local disk.
@@ -456,4 +464,4 @@ func count(n int, what string) string {
 }
 
 // oneLine returns an error as a line.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+func oneLine(err error) string { return plain(strings.ReplaceAll(err.Error(), "\n", "; ")) }

@@ -45,7 +45,7 @@ func (c *tiersCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	defer t.close()
-	x, err := varve.Inspect(ctx, c.Dir, t.inspect())
+	x, err := varve.Inspect(ctx, c.Dir, t.inspect(s))
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c *tiersCommand) Run(ctx context.Context, s *streams) error {
 	case x.Refused != nil:
 		return x.Refused
 	}
-	return silent(x)
+	return t.silent(x)
 }
 
 func reportTiers(m *varve.TierMap, x *varve.Inspection) *tiersReport {

@@ -101,6 +101,26 @@ func TestWarmBadInput(t *testing.T) {
 			}
 		})
 	}
+	for name, c := range map[string]struct{ key, why string }{ // what is on disk is shown all the same, and what it is that cannot be read
+		"text":    {"varve:{text}", "holds what no log wrote"},
+		"foreign": {"varve:{foreign}", "holds what no log wrote"},
+		"other":   {"varve:{other}", "holds another log"},
+		"locked":  {locked.Addr, "set warm.username and warm.password_file"},
+	} {
+		server := primary
+		if name == "locked" {
+			server = locked
+		}
+		config := warmConfig(t, server, "  name: "+name)
+		for _, command := range []string{"read", "check", "tiers"} {
+			r := varveRun(t, "", "log", command, "--dir", dir, "--config", config)
+			contains(t, r.out, map[string]string{"read": "x\n", "check": "proven", "tiers": "WAL"}[command])
+			contains(t, r.err, server.Addr, c.key, c.why)
+			if (r.code == exitOK) != (command == "read") {
+				t.Errorf("%s with %s: exit %d", command, name, r.code)
+			}
+		}
+	}
 	bad := filepath.Join(root, "a b")
 	fails(t, root, exitFailed, []string{"log", "append", "--create", "--dir", bad, "--config", warmConfig(t, primary, "")},
 		"the log cannot be called so in the warm tier", "set warm.name")
@@ -134,7 +154,7 @@ func TestWarmServerStops(t *testing.T) {
 	if r.code != exitFailed {
 		t.Fatalf("%+v", r)
 	}
-	contains(t, r.err, "waiting up to 2s: core: 0 replicas of the warm tier confirmed in time, and warm.wait_replicas is 1")
+	contains(t, r.err, "waiting up to 2s: 0 replicas of the warm tier confirmed in time, and warm.wait_replicas is 1")
 	primary.Kill()
 	r = varveRun(t, "", "log", "check", "--dir", dir, "--config", config)
 	if r.code != exitFailed {
@@ -146,7 +166,7 @@ func TestWarmServerStops(t *testing.T) {
 	if r.code != exitOK || r.out != "x\n" {
 		t.Fatalf("%+v", r)
 	}
-	contains(t, r.err, "warning: the warm tier does not answer, and records that it alone holds are not shown")
+	contains(t, r.err, "warning: the warm tier does not answer: look at the warm tier: ", "what it alone holds is not shown")
 	r = varveRun(t, "", "log", "tiers", "--dir", dir, "--config", config)
 	contains(t, r.out, "Valkey  does not answer")
 }

@@ -204,8 +204,11 @@ func warmNext(err error) string {
 	return "; set warm.tls and warm.tls_ca_file as the server has it"
 }
 
-// named says of a refusal which key it is about.
+// named says of a refusal which key it is about, and of an error that stays what to do.
 func (t *warmTier) named(err error) error {
+	if errors.Is(err, client.ErrDenied) {
+		return fmt.Errorf("%w%s", err, warmNext(err))
+	}
 	if r := (*varve.RefusedError)(nil); errors.As(err, &r) && r.Name == "warm" {
 		return fmt.Errorf("%s: %w", t.place, err)
 	}

@@ -146,6 +146,12 @@ func (s *Store) objectKey(o *core.Object) string {
 
 func (s *Store) loadManifest(r *core.Result, e *core.LoadManifest) (err error) {
 	e.Bytes, e.Tag, e.Missing, err = s.whole(r, s.root, e.Bytes, s.options.ManifestBytes)
+	if err == nil && e.Missing && e.Look {
+		ctx, cancel := s.call()
+		defer cancel()
+		list, err := s.bucket.List(ctx, s.prefix, s.root, 1) // who may not list goes without
+		e.Objects = err == nil && len(list) > 0
+	}
 	return err
 }
 
