@@ -3,11 +3,13 @@ package kafka_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"varve/broker/kafka"
 )
@@ -69,5 +71,34 @@ func TestTopics(t *testing.T) {
 	adm = kadm.NewClient(n.client()) // one that remembers nothing
 	if listed, err = adm.ListTopics(ctx); err != nil || len(listed) != 1 {
 		t.Errorf("list: %v, %v", listed, err)
+	}
+}
+
+// TestTopicsNamedTwice: which of two entries is meant is not known, so neither is carried out.
+func TestTopicsNamedTwice(t *testing.T) {
+	n := startNode(t, t.TempDir(), kafka.Options{})
+	n.topic("grow", 1)
+	create, grow := kmsg.NewPtrCreateTopicsRequest(), kmsg.NewPtrCreatePartitionsRequest()
+	for _, name := range []string{"a", "b", "a", "a"} {
+		topic := kmsg.NewCreateTopicsRequestTopic()
+		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, 1, 1
+		create.Topics = append(create.Topics, topic)
+	}
+	for i := range int32(2) {
+		grow.Topics = append(grow.Topics, kmsg.CreatePartitionsRequestTopic{Topic: "grow", Count: 2 + i})
+	}
+	r := n.raw()
+	var got []string
+	for _, topic := range r.ask(create, 4).(*kmsg.CreateTopicsResponse).Topics {
+		got = append(got, fmt.Sprint(topic.Topic, topic.ErrorCode))
+	}
+	for _, topic := range r.ask(grow, 1).(*kmsg.CreatePartitionsResponse).Topics {
+		got = append(got, fmt.Sprint(topic.Topic, topic.ErrorCode))
+	}
+	if want := "[a42 b0 grow42]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	if topic, err := n.broker.Topic("grow"); err != nil || topic.Partitions() != 1 {
+		t.Errorf("%v", err)
 	}
 }

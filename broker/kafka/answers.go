@@ -122,7 +122,7 @@ func (q *answers) write(a *answer, last bool) error {
 			q.out = a.produced.append(q.out)
 			q.end(at)
 		case err != nil:
-			return err
+			return errors.Join(err, q.flush()) // what was gathered before it goes out
 		}
 	default:
 		at := q.begin(a)
@@ -177,11 +177,16 @@ func (q *answers) writeAll(list net.Buffers) error {
 	for _, b := range list {
 		bytes += len(b)
 	}
+	now := time.Now()
 	wait := q.conn.s.o.FrameTimeout + time.Duration(bytes/bytesPerSecond)*time.Second
-	if err := q.conn.nc.SetWriteDeadline(time.Now().Add(wait)); err != nil {
+	err := q.conn.nc.SetWriteDeadline(now.Add(wait))
+	if q.conn.closing.Load() && wait > drainTimeout { // set before the deadline of who interrupts
+		err = q.conn.nc.SetWriteDeadline(now.Add(drainTimeout))
+	}
+	if err != nil {
 		return err
 	}
-	_, err := list.WriteTo(q.conn.nc)
+	_, err = list.WriteTo(q.conn.nc)
 	return err
 }
 

@@ -102,6 +102,8 @@ func configEntry(req *kmsg.DescribeConfigsRequest, e *broker.ConfigEntry) kmsg.D
 
 // alterConfigs gives topics another configuration, in place of all that they set.
 func (c *conn) alterConfigs(ctx context.Context, req *kmsg.AlterConfigsRequest, resp *kmsg.AlterConfigsResponse) {
+	ctx, cancel := c.context(ctx, changeMillis)
+	defer cancel()
 	for i := range req.Resources {
 		asked := &req.Resources[i]
 		out := kmsg.NewAlterConfigsResponseResource()
@@ -120,6 +122,8 @@ func (c *conn) alterConfigs(ctx context.Context, req *kmsg.AlterConfigsRequest, 
 
 // incrementalAlterConfigs changes single values of topics' configurations.
 func (c *conn) incrementalAlterConfigs(ctx context.Context, req *kmsg.IncrementalAlterConfigsRequest, resp *kmsg.IncrementalAlterConfigsResponse) {
+	ctx, cancel := c.context(ctx, changeMillis)
+	defer cancel()
 	for i := range req.Resources {
 		asked := &req.Resources[i]
 		out := kmsg.NewIncrementalAlterConfigsResponseResource()

@@ -49,16 +49,20 @@ func newConn(s *Server, nc net.Conn) *conn {
 	return c
 }
 
-// interrupt ends the reading of requests; what was read is answered.
+// interrupt ends the reading of requests; what was read is answered, if the peer takes it soon.
 func (c *conn) interrupt() {
 	c.closing.Store(true)
 	_ = c.nc.SetReadDeadline(time.Unix(1, 0))
+	_ = c.nc.SetWriteDeadline(time.Now().Add(drainTimeout))
 }
+
+// drainTimeout is how long a peer has at a shutdown to take an answer.
+const drainTimeout = 3 * time.Second
 
 func (c *conn) serve() {
 	err := c.read()
 	c.answers.finish()
-	_ = c.nc.Close()
+	c.leave()
 	c.readers.close()
 	var malformed *malformedError
 	var frame *frameError
@@ -70,6 +74,19 @@ func (c *conn) serve() {
 		c.s.o.Logger.Debug("kafka: a connection ended", "remote", c.nc.RemoteAddr(), "client", c.client, "error", err)
 	}
 }
+
+// leave closes the connection. Where bytes came that nobody has read, the system would have the peer drop
+// what is on its way to it: they are read for a while, and dropped.
+func (c *conn) leave() {
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_ = c.nc.SetReadDeadline(time.Now().Add(leaveTimeout))
+		_, _ = io.Copy(io.Discard, c.nc)
+	}
+	_ = c.nc.Close()
+}
+
+// leaveTimeout is how long a peer has to see that the connection ends, and to end it.
+const leaveTimeout = time.Second
 
 // read carries out requests until there are no more.
 func (c *conn) read() error {
@@ -215,6 +232,9 @@ func (c *conn) answer(r *request, resp kmsg.Response) error {
 	r.frame.release()
 	return c.answers.send(a)
 }
+
+// changeMillis is how long a change may take whose request does not say.
+const changeMillis = 30_000
 
 // context returns one that ends with a request's own timeout, and with the server.
 func (c *conn) context(ctx context.Context, timeoutMillis int32) (context.Context, context.CancelFunc) {

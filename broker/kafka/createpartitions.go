@@ -10,23 +10,13 @@ import (
 func (c *conn) createPartitions(ctx context.Context, req *kmsg.CreatePartitionsRequest, resp *kmsg.CreatePartitionsResponse) {
 	ctx, cancel := c.context(ctx, req.TimeoutMillis)
 	defer cancel()
-	times := make(map[string]int, len(req.Topics))
-	for i := range req.Topics {
-		times[req.Topics[i].Topic]++
-	}
-	for i := range req.Topics {
-		asked := &req.Topics[i]
+	for asked, twice := range named(req.Topics, func(t *kmsg.CreatePartitionsRequestTopic) string { return t.Topic }) {
 		out := kmsg.NewCreatePartitionsResponseTopic()
-		out.Topic = asked.Topic
-		switch n := times[asked.Topic]; {
-		case n == 0: // answered
-			continue
-		case n > 1:
-			out.ErrorCode, out.ErrorMessage = invalidRequest, kmsg.StringPtr("the topic is named twice")
-		default:
+		if out.Topic = asked.Topic; twice {
+			out.ErrorCode, out.ErrorMessage = invalidRequest, namedTwice()
+		} else {
 			out.ErrorCode, out.ErrorMessage = c.addPartitions(ctx, asked, req.ValidateOnly)
 		}
-		times[asked.Topic] = 0
 		resp.Topics = append(resp.Topics, out)
 	}
 }

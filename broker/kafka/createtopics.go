@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -13,26 +14,37 @@ import (
 func (c *conn) createTopics(ctx context.Context, req *kmsg.CreateTopicsRequest, resp *kmsg.CreateTopicsResponse) {
 	ctx, cancel := c.context(ctx, req.TimeoutMillis)
 	defer cancel()
-	times := make(map[string]int, len(req.Topics))
-	for i := range req.Topics {
-		times[req.Topics[i].Topic]++
-	}
-	for i := range req.Topics {
-		asked := &req.Topics[i]
+	for asked, twice := range named(req.Topics, func(t *kmsg.CreateTopicsRequestTopic) string { return t.Topic }) {
 		out := kmsg.NewCreateTopicsResponseTopic()
-		out.Topic = asked.Topic
-		switch n := times[asked.Topic]; {
-		case n == 0: // answered
-			continue
-		case n > 1:
-			out.ErrorCode, out.ErrorMessage = invalidRequest, kmsg.StringPtr("the topic is named twice")
-		default:
+		if out.Topic = asked.Topic; twice {
+			out.ErrorCode, out.ErrorMessage = invalidRequest, namedTwice()
+		} else {
 			c.createTopic(ctx, req, asked, &out)
 		}
-		times[asked.Topic] = 0
 		resp.Topics = append(resp.Topics, out)
 	}
 }
+
+// named yields the first entry of a request for each name, and whether there are more: which one is meant
+// then is not known.
+func named[T any](list []T, name func(*T) string) iter.Seq2[*T, bool] {
+	times := make(map[string]int, len(list))
+	for i := range list {
+		times[name(&list[i])]++
+	}
+	return func(yield func(*T, bool) bool) {
+		for i := range list {
+			key := name(&list[i])
+			n := times[key]
+			times[key] = 0
+			if n > 0 && !yield(&list[i], n > 1) {
+				return
+			}
+		}
+	}
+}
+
+func namedTwice() *string { return kmsg.StringPtr("the topic is named twice") }
 
 func (c *conn) createTopic(ctx context.Context, req *kmsg.CreateTopicsRequest, asked *kmsg.CreateTopicsRequestTopic, out *kmsg.CreateTopicsResponseTopic) {
 	count, why, err := c.partitionsOf(asked)

@@ -35,6 +35,7 @@ type fetched struct {
 }
 
 type fetchedPart struct {
+	topic string
 	p     *broker.Partition
 	log   *varve.Log
 	code  code
@@ -137,7 +138,7 @@ func (c *conn) begin(f *fetched) {
 		t := &f.req.Topics[i]
 		for j := range t.Partitions {
 			asked := &t.Partitions[j]
-			part := fetchedPart{next: asked.FetchOffset, limit: int64(asked.PartitionMaxBytes), end: -1, start: -1, divergedEpoch: -1}
+			part := fetchedPart{topic: t.Topic, next: asked.FetchOffset, limit: int64(asked.PartitionMaxBytes), end: -1, start: -1, divergedEpoch: -1}
 			part.p, part.log, part.code = c.s.partition(t.Topic, asked.Partition)
 			if _, again := c.named[part.p]; again && part.p != nil {
 				part.code = invalidRequest // each would be watched: one request could make all appends slow
@@ -200,15 +201,12 @@ func (c *conn) fillPart(f *fetched, p *fetchedPart) {
 	from := len(f.pieces)
 	for !f.full {
 		b, err := r.peek()
-		if err == nil && b != nil && b.Kind != varve.KindKafka {
-			err = errKind
+		if err == nil && b != nil {
+			err = isBatch(b)
 		}
 		if err != nil {
 			if p.bytes == 0 { // else the next request will meet it
-				p.code, f.told = readCode(err), true
-				if p.code == kafkaStorageError {
-					c.s.o.Logger.Warn("kafka: a fetch failed", "partition", p.p.Number, "offset", p.next, "error", err)
-				}
+				f.fail(p, err)
 			}
 			break
 		}
@@ -225,6 +223,26 @@ func (c *conn) fillPart(f *fetched, p *fetchedPart) {
 	}
 	if to := len(f.pieces); to > from {
 		p.pieces = append(p.pieces, pieceRange{from, to})
+	}
+}
+
+// isBatch says whether a batch of the log is one of Kafka's: who has the log open may append others.
+func isBatch(b *varve.BatchView) error {
+	if b.Kind != varve.KindKafka {
+		return errKind
+	}
+	_, err := batch.Stored(b.Payload)
+	return err
+}
+
+// fail ends a part with an error that it was read with.
+func (f *fetched) fail(p *fetchedPart, err error) {
+	p.code, f.told = readCode(err), true
+	if p.code != kafkaStorageError {
+		return
+	}
+	if skipped, tell := f.s.lines.fetch.tell(time.Now()); tell {
+		f.s.o.Logger.Warn("kafka: a fetch failed", "topic", p.topic, "partition", p.p.Number, "offset", p.next, "error", err, "not_told", skipped)
 	}
 }
 

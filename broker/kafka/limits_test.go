@@ -2,12 +2,16 @@ package kafka_test
 
 import (
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"varve"
 	"varve/broker/kafka"
+	"varve/tiers/tiertest"
 )
 
 // waiting is a fetch of several topics that would wait long for much.
@@ -87,14 +91,80 @@ func TestFetchOfLongBatches(t *testing.T) {
 	if fmt.Sprint(got) != "[1 0 0 0 0]" || took > 10*time.Second {
 		t.Errorf("batches %d after %v", got, took)
 	}
-	read := int64(0)
+	if read := n.bytesRead(); read > 3*size {
+		t.Errorf("%d bytes were read for one batch of %d", read, size)
+	}
+}
+
+// bytesRead returns what was read of all logs.
+func (n *node) bytesRead() (bytes int64) {
 	for _, topic := range n.broker.Topics() {
-		p, _ := topic.Partition(0)
-		for _, bytes := range p.Log().Stats().ReadBytes {
-			read += bytes
+		for i := range topic.Partitions() {
+			p, _ := topic.Partition(i)
+			for _, tier := range p.Log().Stats().ReadBytes {
+				bytes += tier
+			}
 		}
 	}
-	if read > 3*size {
-		t.Errorf("%d bytes were read for one batch of %d", read, size)
+	return bytes
+}
+
+// TestManyPartitionsAreReadOnce: a consumer of many partitions goes on where it stood in each of them.
+func TestManyPartitionsAreReadOnce(t *testing.T) {
+	const partitions = 100
+	n := startNode(t, t.TempDir(), kafka.Options{})
+	n.topic("t", partitions)
+	r := n.raw()
+	for i := range int32(partitions) {
+		for range 2 {
+			r.ask(produceRequest("t", i, oneBatch(0, 1)), 9)
+		}
+	}
+	size := int32(len(oneBatch(0, 1)))
+	var read [2]int64
+	for turn := range read {
+		req := fetchRequest("t", 0)
+		part := req.Topics[0].Partitions[0]
+		req.Topics[0].Partitions = nil
+		for i := range int32(partitions) {
+			part.Partition, part.FetchOffset, part.PartitionMaxBytes = i, int64(turn), size
+			req.Topics[0].Partitions = append(req.Topics[0].Partitions, part)
+		}
+		for _, p := range r.ask(req, 11).(*kmsg.FetchResponse).Topics[0].Partitions {
+			if got, _ := bases(t, p.RecordBatches); len(got) != 1 || got[0] != int64(turn) {
+				t.Fatalf("partition %d: batches at %d", p.Partition, got)
+			}
+		}
+		read[turn] = n.bytesRead()
+	}
+	if read[0] == 0 || read[1] != read[0] {
+		t.Errorf("%d bytes were read, then %d more", read[0], read[1]-read[0])
+	}
+}
+
+// TestStrangeBatches: what somebody else appended to a partition's log ends a fetch with a code, and the log
+// names the partition, once.
+func TestStrangeBatches(t *testing.T) {
+	var lines strings.Builder
+	n := startNode(t, t.TempDir(), kafka.Options{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+	for _, name := range []string{"short", "other"} {
+		p, _ := n.topic(name, 1).Partition(0)
+		if name == "other" {
+			if _, err := p.Log().Append(t.Context(), varve.Record{Value: []byte("v")}); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := p.Log().AppendBatch(varve.Batch{Kind: varve.KindKafka, Records: 1, Payload: make([]byte, 20)}); err != nil {
+			t.Fatal(err)
+		}
+		tiertest.Eventually(t, "it is there", func() bool { return p.Log().Committed() == 1 })
+		for range 10 {
+			if got := n.raw().fetch(name, 0); got.ErrorCode != 56 {
+				t.Errorf("%s: code %d", name, got.ErrorCode)
+			}
+		}
+	}
+	n.stop()
+	if got := lines.String(); strings.Count(got, "a fetch failed") != 1 || !strings.Contains(got, "topic=short") {
+		t.Error(got)
 	}
 }

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -107,6 +108,11 @@ func (c *conn) firstAt(ctx context.Context, log *varve.Log, ms int64) (offset, a
 		}
 		r.Seek(varve.Position{Offset: pos.Offset})
 		b, ok, err := r.Poll()
+		var trimmed *varve.TrimmedError
+		if errors.As(err, &trimmed) && trimmed.Start > from { // meanwhile: go on with what is left
+			from = trimmed.Start
+			continue
+		}
 		if err != nil || !ok {
 			return -1, -1, err
 		}

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"net"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -39,7 +40,7 @@ func (c *conn) metadata(ctx context.Context, req *kmsg.MetadataRequest, resp *km
 func (c *conn) topicByName(ctx context.Context, name string, create bool) kmsg.MetadataResponseTopic {
 	t, err := c.s.broker.Topic(name)
 	if err != nil && create && c.s.broker.AutoCreate() {
-		within, cancel := c.context(ctx, createMillis)
+		within, cancel := c.context(ctx, changeMillis)
 		t, err = c.s.broker.Create(within, broker.TopicSpec{Name: name})
 		cancel()
 		if err != nil { // somebody else may have created it
@@ -48,7 +49,9 @@ func (c *conn) topicByName(ctx context.Context, name string, create bool) kmsg.M
 			}
 		}
 		if err != nil {
-			c.s.o.Logger.Warn("kafka: a topic cannot be created", "client", c.client, "error", err)
+			if skipped, tell := c.s.lines.create.tell(time.Now()); tell {
+				c.s.o.Logger.Warn("kafka: a topic cannot be created", "client", c.client, "error", err, "not_told", skipped)
+			}
 		}
 	}
 	if err == nil {
@@ -63,9 +66,6 @@ func (c *conn) topicByName(ctx context.Context, name string, create bool) kmsg.M
 	}
 	return d
 }
-
-// createMillis is how long a topic may take that is created because somebody asked for it.
-const createMillis = 30_000
 
 func (c *conn) topicByID(id [16]byte) kmsg.MetadataResponseTopic {
 	if t, err := c.s.broker.TopicByID(id); err == nil {

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -37,6 +38,7 @@ type producedPart struct {
 	pending  varve.Pending
 	producer varve.Producer
 	log      *varve.Log // nil: it was never asked
+	bytes    int64
 	base     int64
 	start    int64
 }
@@ -175,7 +177,7 @@ func (c *conn) produceTo(p *produced, part *producedPart, t *broker.Topic, recor
 		return
 	}
 	part.pending, part.waits = pending, true
-	c.s.counts.produced.Add(int64(len(records)))
+	part.bytes = int64(len(records))
 }
 
 // zstdVersion is the first version of Produce whose clients know zstd.
@@ -227,17 +229,41 @@ func (p *produced) finish(t *timer) (silent bool, err error) {
 			p.outcome(part, t)
 		}
 		if part := &p.parts[i]; part.code != none {
-			p.s.counts.refused.Add(1)
-			p.s.o.Logger.Debug("kafka: a batch was not appended", "partition", part.number, "code", part.code, "error", part.why)
+			p.refused(i)
 			err = errSilent
 		} else if part.log != nil {
 			part.start = part.log.Start()
+			p.s.counts.produced.Add(part.bytes)
 		}
 	}
 	if p.acks == 0 {
 		return true, err
 	}
 	return false, nil
+}
+
+// refused counts a batch that was not appended, and tells in the log what is no fault of its producer.
+func (p *produced) refused(i int) {
+	part := &p.parts[i]
+	p.s.counts.refused.Add(1)
+	level := slog.LevelDebug
+	var skipped int64
+	switch part.code {
+	case kafkaStorageError, notEnoughReplicas, notEnoughReplicasAfterAppend, requestTimedOut:
+		var tell bool
+		if skipped, tell = p.s.lines.refused.tell(time.Now()); tell {
+			level = slog.LevelWarn
+		}
+	}
+	if !p.s.o.Logger.Enabled(context.Background(), level) {
+		return
+	}
+	topic := 0
+	for before := i; before >= p.topics[topic].count; topic++ {
+		before -= p.topics[topic].count
+	}
+	p.s.o.Logger.Log(context.Background(), level, "kafka: a batch was not appended", "topic", string(p.topics[topic].name),
+		"partition", part.number, "code", part.code, "error", part.why, "not_told", skipped)
 }
 
 func (p *produced) outcome(part *producedPart, t *timer) {

@@ -16,7 +16,7 @@ type readers struct {
 
 // Each reader holds an open file and a buffer: so many are kept by a connection, and by the process.
 const (
-	readersMax     = 64
+	readersMax     = 256
 	readersAllMax  = 2048
 	readAheadBytes = 128 << 10
 	longBatchBytes = 1 << 20 // a reader that has read one is not kept, for its buffer

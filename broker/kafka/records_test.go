@@ -362,6 +362,35 @@ func TestOverload(t *testing.T) {
 	}
 }
 
+// TestListOffsetsWhileTrimmed: what is trimmed while a search looks at it is not what it finds.
+func TestListOffsetsWhileTrimmed(t *testing.T) {
+	n := startNode(t, t.TempDir(), kafka.Options{})
+	const records = 300
+	r := n.filled("t", records, 1)
+	topic, _ := n.broker.Topic("t")
+	p, _ := topic.Partition(0)
+	done := make(chan error, 1)
+	go func() {
+		for offset := int64(1); offset < records; offset++ {
+			if err := p.Log().Trim(context.Background(), offset); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for last := int64(0); last < records-1; {
+		offset, _, code := r.listOffset("t", 0)
+		if code != 0 || offset < last {
+			t.Fatalf("offset %d after %d, code %d", offset, last, code)
+		}
+		last = offset
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // listOffset asks for an offset by time.
 func (r *raw) listOffset(topic string, at int64) (offset, ms int64, code int16) {
 	r.t.Helper()

@@ -82,6 +82,8 @@ type Server struct {
 	running   sync.WaitGroup // connections
 
 	counts counts
+
+	lines struct{ turnedAway, refused, fetch, create sparse } // of which there may be many
 }
 
 // counts are what Stats shows.
@@ -167,7 +169,11 @@ func (s *Server) admit(nc net.Conn) {
 	if full || s.closing {
 		s.mu.Unlock()
 		_ = nc.Close()
-		if n := s.counts.turnedAway.Add(1); full && n&(n-1) == 0 { // a line for each power of two
+		n := s.counts.turnedAway.Add(1)
+		if !full {
+			return
+		}
+		if _, tell := s.lines.turnedAway.tell(time.Now()); tell {
 			s.o.Logger.Warn("kafka: connections are turned away", "max", s.o.ConnectionsMax, "turned_away", n, "remote", nc.RemoteAddr())
 		}
 		return
