@@ -25,7 +25,7 @@ type checkCommand struct {
 
 // Run prints the recovery plan.
 func (c *checkCommand) Run(ctx context.Context, s *streams) error {
-	t, err := c.openTiers(ctx, c.Dir, looks)
+	t, err := c.openTiers(ctx, s, c.Dir, looks)
 	if err != nil {
 		return err
 	}
@@ -451,7 +451,7 @@ func (c *checkCold) print(w *bufio.Writer) {
 		fmt.Fprintf(w, "cold      %s %s: %s\n", c.Place, c.state, c.Error)
 		return
 	}
-	fmt.Fprintf(w, "cold      %s holds what is below offset %d\n", c.Place, *c.Exported)
+	fmt.Fprintf(w, "cold      %s holds what is below offset %d, as its manifest says; varve cold scrub looks at the objects\n", c.Place, *c.Exported)
 	for _, o := range c.Objects {
 		if o.Name == "" {
 			fmt.Fprintf(w, "object    none  [%d, %d): given up by a repair\n", o.First, o.End)

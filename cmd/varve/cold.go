@@ -155,9 +155,23 @@ func (c *scrubCommand) scrub(ctx context.Context, s *streams, t *coldTier, prefi
 	case r.Manifest == nil:
 		return fmt.Errorf("%s: the manifest is %w; run: varve cold rebuild-manifest", name, errDamaged)
 	case r.Damaged():
-		return fmt.Errorf("%s: the cold tier is %w; while a local disk holds these records, give the log another cold.name, and accept_loss for one open, to export them again", name, errDamaged)
+		return fmt.Errorf("%s: the cold tier is %w; while a local disk holds these records, give the log another cold.name, and accept_loss for one open, to export them again%s", name, errDamaged, onBehind(r))
 	}
 	return nil
+}
+
+// onBehind says how a reader goes on behind the first span that is damaged.
+func onBehind(r *scrub.Report) string {
+	end := int64(0)
+	for i := range r.Anomalies {
+		if a := &r.Anomalies[i]; a.Damage && a.End > a.First && (end == 0 || a.End < end) {
+			end = a.End
+		}
+	}
+	if end == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; without one they are lost, and log read --from %d goes on behind the first", end)
 }
 
 func (c *scrubCommand) report(r *scrub.Report) *scrubbed {

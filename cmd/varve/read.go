@@ -39,7 +39,7 @@ const followPause = 250 * time.Millisecond
 
 // Run reads. Damage ends it after the good part before it.
 func (c *readCommand) Run(ctx context.Context, s *streams) error {
-	t, err := c.openTiers(ctx, c.Dir, looks)
+	t, err := c.openTiers(ctx, s, c.Dir, looks)
 	if err != nil {
 		return err
 	}
@@ -49,12 +49,12 @@ func (c *readCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	if err := t.silent(x); err != nil {
-		s.note("varve: warning: %s; what it alone holds is not shown", oneLine(err))
-	}
 	p := varve.Position{Offset: x.Start}
 	if c.From != nil {
 		p.Offset = *c.From
+	}
+	if err := t.silent(x); err != nil && (x.ColdDown == nil || p.Offset >= x.View.HotStart) { // else it is the error
+		s.note("varve: warning: %s; what it alone holds is not shown", oneLine(err))
 	}
 	if p.Offset > x.End && !c.Follow {
 		return fmt.Errorf("offset %d is behind the end of the log, %d", p.Offset, x.End)
@@ -79,7 +79,7 @@ func (c *readCommand) Run(ctx context.Context, s *streams) error {
 			if c.Follow && errors.Is(err, context.Canceled) {
 				return nil // how following ends
 			}
-			return readOn(err)
+			return readOn(x, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -92,10 +92,20 @@ func (c *readCommand) Run(ctx context.Context, s *streams) error {
 	}
 }
 
-// readOn says where to go on behind damage, where that is known.
-func readOn(err error) error {
-	if c := (*varve.CorruptError)(nil); errors.As(err, &c) && c.End > c.Offset {
-		return fmt.Errorf("%w; read on behind it: --from %d", err, c.End)
+// readOn says where to go on behind damage, where that is known: at the end of the file or object at the latest.
+func readOn(x *varve.Inspection, err error) error {
+	var c *varve.CorruptError
+	if !errors.As(err, &c) {
+		return err
+	}
+	end := c.End
+	for i := range x.View.Extents {
+		if e := &x.View.Extents[i]; end == 0 && e.First <= c.Offset && c.Offset < e.End {
+			end = e.End
+		}
+	}
+	if c.Offset < end && end < x.End {
+		return fmt.Errorf("%w; read on behind it: --from %d", err, end)
 	}
 	return err
 }

@@ -23,7 +23,7 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 	if c.Apply {
 		use = writes
 	}
-	t, err := c.openTiers(ctx, c.Dir, use) // it may hold what a repair would give up
+	t, err := c.openTiers(ctx, s, c.Dir, use) // it may hold what a repair would give up
 	if err != nil {
 		return err
 	}
@@ -41,6 +41,9 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 	}
 	if p.Empty() {
 		fmt.Fprintf(s.out, "records     [%d, %d)\nnothing to repair: the log opens as it is, and nothing was written\n", p.Start, p.End)
+		if t.bucket != nil {
+			fmt.Fprintln(s.out, "objects     of the bucket were not looked at: varve cold scrub does")
+		}
 		return nil
 	}
 	printRepair(s.out, p)

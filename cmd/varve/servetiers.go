@@ -39,7 +39,7 @@ func (s *nodeSettings) openNodeTiers(ctx context.Context, out *streams) (*nodeTi
 	if s.Create && (fresh || s.AcceptLoss || !s.anyManifestSeen()) {
 		use = makes
 	}
-	t, err := s.openTiers(ctx, s.Dir, use)
+	t, err := s.openTiers(ctx, out, s.Dir, use)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -75,5 +78,68 @@ func TestManifestThatCannotBeRead(t *testing.T) {
 		if n := strings.Count(mustRun(t, "", with("read", whole)...), "\n"); n != 201 {
 			t.Errorf("%d records", n)
 		}
+	}
+}
+
+// TestHoleInTheBucket: an object is gone, and the disk does not hold its records. What meets the hole says how to
+// go on behind it, and which command looks at the bucket; none sends its reader to one that sees nothing.
+func TestHoleInTheBucket(t *testing.T) {
+	root, dir, config := moved(t, 500)
+	with := func(command string, more ...string) []string {
+		return logArgs(command, dir, append(more, "--config", config)...)
+	}
+	objects, err := filepath.Glob(root + "/bucket/orders/segments/*")
+	if err != nil || len(objects) < 4 {
+		t.Fatal(objects, err)
+	}
+	var first, end int
+	if _, err := fmt.Sscanf(filepath.Base(objects[1]), "%d-%d-", &first, &end); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(objects[1]); err != nil {
+		t.Fatal(err)
+	}
+	r := varveRun(t, "", with("read")...)
+	if n := strings.Count(r.out, "\n"); n != first || r.code != exitDamaged {
+		t.Errorf("%d records of %d, exit %d", n, first, r.code)
+	}
+	on := fmt.Sprintf("--from %d", end)
+	contains(t, r.err, "run: varve cold scrub", "read on behind it: "+on)
+	if n := strings.Count(mustRun(t, "", with("read", "--from", fmt.Sprint(end))...), "\n"); n != 500-end {
+		t.Errorf("%d records behind it", n)
+	}
+	contains(t, mustRun(t, "", with("check")...), "varve cold scrub looks at the objects")
+	r = varveRun(t, "", with("check", "--deep")...)
+	if contains(t, r.err, "run: varve cold scrub"); r.code != exitDamaged || strings.Contains(r.err, "repair") {
+		t.Errorf("%+v", r)
+	}
+	contains(t, mustRun(t, "", with("repair")...), "nothing to repair", "varve cold scrub")
+	r = varveRun(t, "", "cold", "scrub", "--dir", dir, "--config", config)
+	if contains(t, r.err, "log read "+on+" goes on behind"); r.code != exitDamaged {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestServerThatHangs: an S3 server takes connections and answers nothing. What is on disk is read without it, and
+// two lines say that it is waited for, and that it did not answer.
+func TestServerThatHangs(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // of a test
+	root := t.TempDir()
+	mustRun(t, "1\n2\n", appendArgs(root+"/old")...)
+	config := configured(t, "cold: {url: \"s3://bucket/logs\", endpoint: \"http://"+listener.Addr().String()+"\"}\n")
+	began := time.Now()
+	r := varveRun(t, "", logArgs("read", root+"/old", "--config", config)...)
+	if r.out != "1\n2\n" || r.code != exitOK || strings.Count(r.err, "\n") != 2 {
+		t.Errorf("%+v", r)
+	}
+	contains(t, r.err, "warning: the cold tier has not answered yet", "warning: the cold tier does not answer: load manifest")
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }

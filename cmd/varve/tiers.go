@@ -30,7 +30,9 @@ type logTiers struct {
 }
 
 // openTiers makes the tiers of a configuration ready for the log in a directory.
-func (s *tierSettings) openTiers(ctx context.Context, dir string, use access) (*logTiers, error) {
+func (s *tierSettings) openTiers(ctx context.Context, out *streams, dir string, use access) (*logTiers, error) {
+	slow := time.AfterFunc(slowCheck, func() { out.note("varve: a tier has not answered yet; waiting for it up to %v", checkTimeout) })
+	defer slow.Stop()
 	t := &logTiers{}
 	var err error
 	if t.warm, err = s.openWarm(ctx, dir, use); err != nil {
@@ -66,6 +68,9 @@ const (
 	writes               // it is checked first, unless it does not answer
 	makes                // and made, if it is a directory and absent
 )
+
+// slowCheck is after how long that is worth a line.
+const slowCheck = 5 * time.Second
 
 // checkTimeout bounds the check of a bucket before anything is done with it.
 const checkTimeout = 10 * time.Second
@@ -261,7 +266,7 @@ func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *va
 	if s.Create && !known {
 		use = makes
 	}
-	t, err := s.openTiers(ctx, dir, use)
+	t, err := s.openTiers(ctx, out, dir, use)
 	if err != nil {
 		return nil, nil, err
 	}

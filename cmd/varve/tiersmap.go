@@ -40,7 +40,7 @@ type tierLine struct {
 
 // Run draws the map.
 func (c *tiersCommand) Run(ctx context.Context, s *streams) error {
-	t, err := c.openTiers(ctx, c.Dir, looks)
+	t, err := c.openTiers(ctx, s, c.Dir, looks)
 	if err != nil {
 		return err
 	}
