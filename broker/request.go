@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"varve/core/topics"
@@ -82,7 +83,7 @@ func (b *Broker) checkConfig(topic string, config []topics.Pair) error {
 	}
 	o := b.logOptions(topics.Dir{Topic: topic}, config)
 	if err := o.Validate(); err != nil {
-		return &ConfigError{Name: "the whole", Want: err.Error()}
+		return &ConfigError{Want: strings.TrimPrefix(err.Error(), "core: ")} // of several values together
 	}
 	return nil
 }

@@ -172,6 +172,16 @@ func TestTopicCommands(t *testing.T) {
 	if out, _ := run(0, "describe", "orders"); !strings.Contains(out, "orders  3 partitions, 0 records, id ") {
 		t.Error(out)
 	}
+	if _, said := run(2, "create", "bad", "--partitions", "0"); !strings.Contains(said, "--partitions 0: want 1 or more") {
+		t.Error(said)
+	}
+	if _, said := run(1, "create", "orders"); said != "varve: topic orders: a topic of that name exists (TOPIC_ALREADY_EXISTS)\n" {
+		t.Error(said)
+	}
+	if out, said := run(1, "describe", "absent", "orders"); !strings.Contains(out, "orders  3 partitions") || !strings.Contains(said, "absent") {
+		t.Errorf("%s, %s", out, said)
+	}
+	missingPartition(t, n, run)
 	run(0, "delete", "orders", "letters")
 	if out, _ := run(0, "list", "--json"); out != "[]\n" {
 		t.Error(out)
@@ -179,6 +189,42 @@ func TestTopicCommands(t *testing.T) {
 	n.Kill()
 	if _, said := run(1, "list"); !strings.Contains(said, "is varve serve running there?") || strings.Count(said, "\n") != 1 {
 		t.Error(said)
+	}
+}
+
+// missingPartition loses a directory of orders: what is left is listed and described, with what is not, and served
+// whole again once the directory is back.
+func missingPartition(t *testing.T, n *brokertest.Node, run func(code int, args ...string) (out, said string)) {
+	t.Helper()
+	if code := n.Stop(t); code != 0 {
+		t.Fatal(code)
+	}
+	place, saved := filepath.Join(n.Dir, "topics", "orders", "1", "1"), filepath.Join(t.TempDir(), "saved")
+	if err := os.Rename(place, saved); err != nil {
+		t.Fatal(err)
+	}
+	n.Open(t)
+	if code, body := get(t, n, "/readyz"); code != http.StatusOK || body != "ready; 1 of 4 partitions offline\n" {
+		t.Errorf("%d %q", code, body)
+	}
+	out, said := run(1, "list")
+	if want := "TOPIC    PARTITIONS     RECORDS\nletters  1              0\norders   3 (1 offline)  0\n"; out != want || !strings.Contains(said, "1 of 4 partitions are not served: orders/1; varve serve says why") {
+		t.Errorf("%q, %q", out, said)
+	}
+	if out, said := run(1, "describe", "orders"); !strings.Contains(out, "\n  1          -      -      -  offline\n  2          2      0      0\n") || !strings.Contains(out, "86400000") || !strings.Contains(said, "orders/1") {
+		t.Errorf("%s, %q", out, said)
+	}
+	if err := os.Rename(saved, place); err != nil { // the node has made nothing there
+		t.Fatal(err)
+	}
+	for try := 0; ; try++ {
+		if _, body := get(t, n, "/readyz"); body == "ready\n" {
+			return
+		}
+		if try == 300 {
+			t.Fatal("it is not served again")
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"varve"
 	"varve/broker"
@@ -96,12 +97,16 @@ func topicCode(err error) code {
 	return unknownServerError
 }
 
-// text returns an error's text where there is one.
+// text returns an error's text where there is one, without the name of the package that found it: it is for people
+// who know of none.
 func text(err error) *string {
 	if err == nil {
 		return nil
 	}
 	s := err.Error()
+	for _, name := range []string{"topics: ", "broker: "} {
+		s = strings.TrimPrefix(s, name)
+	}
 	return &s
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -75,7 +78,7 @@ func topicError(topic string, err error, message string) error {
 
 type topicCreateCommand struct {
 	Topics       []string          `arg:"" name:"topic" help:"Names of the topics."`
-	Partitions   int32             `placeholder:"N" help:"Partitions of each; default: what the node has for it."`
+	Partitions   *int32            `placeholder:"N" help:"Partitions of each; default: what the node has for it."`
 	Config       map[string]string `placeholder:"K=V" help:"Configuration, such as retention.ms=86400000; may be given again."`
 	ValidateOnly bool              `help:"Say whether it could be created, and create nothing."`
 
@@ -84,8 +87,8 @@ type topicCreateCommand struct {
 
 // Validate checks the flags.
 func (c *topicCreateCommand) Validate() error {
-	if c.Partitions < 0 {
-		return fmt.Errorf("--partitions %d: want 1 or more", c.Partitions)
+	if c.Partitions != nil && *c.Partitions < 1 {
+		return fmt.Errorf("--partitions %d: want 1 or more; without it, as many as the node has for a new topic", *c.Partitions)
 	}
 	return c.nodeFlags.Validate()
 }
@@ -97,9 +100,9 @@ func (c *topicCreateCommand) Run(ctx context.Context, s *streams) error {
 		for k, v := range c.Config {
 			config[k] = &v
 		}
-		partitions, create := c.Partitions, node.CreateTopics
-		if partitions == 0 {
-			partitions = -1
+		partitions, create := int32(-1), node.CreateTopics
+		if c.Partitions != nil {
+			partitions = *c.Partitions
 		}
 		if c.ValidateOnly {
 			create = node.ValidateCreateTopics
@@ -170,8 +173,9 @@ type configView struct {
 	Source string `json:"source"`
 }
 
-// topicViews asks the node about topics, all of them if none is named.
-func topicViews(ctx context.Context, node *kadm.Client, names ...string) ([]topicView, error) {
+// topicViews asks the node about topics, all of them if none is named. The error is about those that are not there,
+// or not whole; what came is there beside it.
+func topicViews(ctx context.Context, node *kadm.Client, names ...string) (all []topicView, failed error) {
 	details, err := node.ListTopics(ctx, names...)
 	if err != nil {
 		return nil, err
@@ -179,46 +183,72 @@ func topicViews(ctx context.Context, node *kadm.Client, names ...string) ([]topi
 	var found []string
 	for _, d := range details.Sorted() {
 		if d.Err != nil {
-			err = errors.Join(err, topicError(d.Topic, d.Err, ""))
+			failed = errors.Join(failed, topicError(d.Topic, d.Err, ""))
 			continue
 		}
 		found = append(found, d.Topic)
 	}
-	if err != nil || len(found) == 0 {
-		return nil, err
+	if len(found) == 0 {
+		return nil, failed
 	}
 	starts, err := node.ListStartOffsets(ctx, found...)
-	if err != nil {
-		return nil, err
+	ends, endErr := node.ListEndOffsets(ctx, found...)
+	missing := errors.Join(err, endErr)
+	if shards := (*kadm.ShardErrors)(nil); missing != nil && !errors.As(missing, &shards) {
+		return nil, missing
 	}
-	ends, err := node.ListEndOffsets(ctx, found...)
-	if err != nil {
-		return nil, err
-	}
-	var all []topicView
+	var offline []string
+	partitions := 0
 	for _, name := range found {
-		d := details[name]
-		v := topicView{Name: name, Partitions: []partitionView{}}
-		if d.ID != (kadm.TopicID{}) {
-			v.ID = d.ID.String()
-		}
-		for _, p := range d.Partitions.Sorted() {
-			x := partitionView{Partition: p.Partition, Epoch: p.LeaderEpoch, Start: -1, End: -1}
-			start, known := starts.Lookup(name, p.Partition)
-			end, both := ends.Lookup(name, p.Partition)
-			switch err := errors.Join(p.Err, start.Err, end.Err); {
-			case err != nil:
-				x.Error = oneLine(err)
-			case known && both:
-				x.Start, x.End = start.Offset, end.Offset
-				v.Records += x.End - x.Start
+		v := topicOf(name, details[name], starts, ends, missing)
+		for _, p := range v.Partitions {
+			if partitions++; p.Error != "" {
+				offline = append(offline, fmt.Sprintf("%s/%d", name, p.Partition))
 			}
-			v.Partitions = append(v.Partitions, x)
 		}
 		all = append(all, v)
 	}
-	return all, nil
+	if n := len(offline); n > 0 {
+		text := strings.Join(offline[:min(n, offlineNames)], " ")
+		if n > offlineNames {
+			text += " ..."
+		}
+		failed = errors.Join(failed, fmt.Errorf("%d of %s are not served: %s; varve serve says why on stderr", n, count(partitions, "partition"), text))
+	}
+	return all, failed
 }
+
+// offlineNames is how many partitions that are offline a message names.
+const offlineNames = 8
+
+// topicOf puts together what the node answered about a topic; missing is why it did not about a partition.
+func topicOf(name string, d kadm.TopicDetail, starts, ends kadm.ListedOffsets, missing error) topicView {
+	v := topicView{Name: name, Partitions: []partitionView{}}
+	if d.ID != (kadm.TopicID{}) {
+		v.ID = d.ID.String()
+	}
+	for _, p := range d.Partitions.Sorted() {
+		x := partitionView{Partition: p.Partition, Epoch: p.LeaderEpoch, Start: -1, End: -1}
+		start, known := starts.Lookup(name, p.Partition)
+		end, both := ends.Lookup(name, p.Partition)
+		err := cmp.Or(p.Err, start.Err, end.Err)
+		switch {
+		case errors.Is(err, kerr.LeaderNotAvailable), errors.Is(err, kerr.KafkaStorageError):
+			x.Error = "offline"
+		case err != nil:
+			x.Error = oneLine(err)
+		case known && both:
+			x.Start, x.End = start.Offset, end.Offset
+			v.Records += x.End - x.Start
+		default:
+			x.Error = oneLine(cmp.Or(missing, errNoAnswer))
+		}
+		v.Partitions = append(v.Partitions, x)
+	}
+	return v
+}
+
+var errNoAnswer = errors.New("the node did not answer about it")
 
 type topicListCommand struct {
 	JSON bool `name:"json" help:"Print JSON."`
@@ -229,19 +259,28 @@ type topicListCommand struct {
 // Run lists topics.
 func (c *topicListCommand) Run(ctx context.Context, s *streams) error {
 	return c.ask(ctx, func(ctx context.Context, node *kadm.Client) error {
-		all, err := topicViews(ctx, node)
-		if err != nil {
-			return err
+		all, failed := topicViews(ctx, node)
+		if all == nil && failed != nil {
+			return failed
 		}
 		if c.JSON {
-			return printJSON(s, append([]topicView{}, all...)) // [] where there is none
+			return errors.Join(printJSON(s, append([]topicView{}, all...)), failed) // [] where there is none
 		}
 		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "TOPIC\tPARTITIONS\tRECORDS")
 		for _, t := range all {
-			fmt.Fprintf(w, "%s\t%d\t%d\n", t.Name, len(t.Partitions), t.Records)
+			partitions, offline := strconv.Itoa(len(t.Partitions)), 0
+			for _, p := range t.Partitions {
+				if p.Error != "" {
+					offline++
+				}
+			}
+			if offline > 0 {
+				partitions += fmt.Sprintf(" (%d offline)", offline)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%d\n", t.Name, partitions, t.Records)
 		}
-		return w.Flush()
+		return errors.Join(w.Flush(), failed)
 	})
 }
 
@@ -255,31 +294,31 @@ type topicDescribeCommand struct {
 // Run describes topics.
 func (c *topicDescribeCommand) Run(ctx context.Context, s *streams) error {
 	return c.ask(ctx, func(ctx context.Context, node *kadm.Client) error {
-		all, err := topicViews(ctx, node, c.Topics...)
-		if err != nil {
-			return err
+		all, failed := topicViews(ctx, node, c.Topics...)
+		if len(all) == 0 {
+			return failed
 		}
-		configs, err := node.DescribeTopicConfigs(ctx, c.Topics...)
-		if err != nil {
-			return err
+		var names []string
+		for i := range all {
+			names = append(names, all[i].Name)
 		}
+		configs, err := node.DescribeTopicConfigs(ctx, names...)
+		failed = errors.Join(failed, err)
 		for i := range all {
 			answer, err := configs.On(all[i].Name, nil)
 			if err == nil {
 				err = topicError(all[i].Name, answer.Err, answer.ErrMessage)
 			}
-			if err != nil {
-				return err
-			}
+			failed = errors.Join(failed, err)
 			all[i].Config = configViews(answer.Configs)
 		}
 		if c.JSON {
-			return printJSON(s, all)
+			return errors.Join(printJSON(s, all), failed)
 		}
 		for i := range all {
 			all[i].print(s)
 		}
-		return nil
+		return failed
 	})
 }
 
@@ -313,7 +352,7 @@ func (t *topicView) print(s *streams) {
 	fmt.Fprintln(w, "  PARTITION\tEPOCH\tSTART\tEND")
 	for _, p := range t.Partitions {
 		if p.Error != "" {
-			fmt.Fprintf(w, "  %d\t%s\n", p.Partition, p.Error)
+			fmt.Fprintf(w, "  %d\t-\t-\t-\t%s\n", p.Partition, p.Error)
 			continue
 		}
 		fmt.Fprintf(w, "  %d\t%d\t%d\t%d\n", p.Partition, p.Epoch, p.Start, p.End)

@@ -108,6 +108,9 @@ type ConfigError struct {
 }
 
 func (e *ConfigError) Error() string {
+	if e.Name == "" {
+		return "topics: config: " + e.Want
+	}
 	if e.Value == "" {
 		return fmt.Sprintf("topics: config %q: %s", short(e.Name), e.Want)
 	}
