@@ -238,7 +238,8 @@ func (x *Inspection) foundWarm(l *core.Log) {
 	}
 }
 
-// lookWait bounds how long a look waits for one answer of the bucket: what is on disk is shown without it.
+// lookWait bounds how long an open or a look waits for one answer of the bucket: what is on disk is served, or
+// shown, without it.
 var lookWait = 6 * time.Second
 
 // ask runs an effect of another tier than the disk, and asks one that answers with an error once more.

@@ -93,6 +93,7 @@ func (o *Options) Warnings() []string {
 // coldOptions translates options into the cold store's numbers.
 func (o *Options) coldOptions() cold.Options {
 	c := cold.DefaultOptions()
+	c.AskTimeout = lookWait
 	if o.ColdPartBytes != 0 {
 		c.PartBytes = int(o.ColdPartBytes)
 	}

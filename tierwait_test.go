@@ -87,11 +87,11 @@ func TestOpenOfABucketThatMayOnlyBeRead(t *testing.T) {
 	}
 }
 
-// TestBucketThatHangs: an open says so, and ends after TierWait where nothing can be served. A look shows what
-// is on disk without it, and says why that is all.
+// TestBucketThatHangs: an open says so, and ends after TierWait. A look shows what is on disk without it, and says
+// why that is all; an open that waits as long as that serves what is on disk, and goes on once the bucket answers.
 func TestBucketThatHangs(t *testing.T) {
 	wasSlow, wasWait := tierSlow, lookWait
-	tierSlow, lookWait = 40*time.Millisecond, 200*time.Millisecond
+	tierSlow, lookWait = 40*time.Millisecond, 800*time.Millisecond
 	defer func() { tierSlow, lookWait = wasSlow, wasWait }()
 	bucket, dir, log := haltingBucket(t), filepath.Join(t.TempDir(), "log"), &lines{}
 	o := Options{Cold: bucket, ColdPrefix: coldPrefix, Create: true, MinFreeBytes: -1, TierWait: 400 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}
@@ -130,4 +130,20 @@ func TestBucketThatHangs(t *testing.T) {
 	if n != 20 {
 		t.Fatalf("%d records", n)
 	}
+
+	o.TierWait, began = 0, time.Now()
+	if l, err = Open(t.Context(), dir, o); err != nil {
+		t.Fatal(err)
+	}
+	if s := l.Stats(); s.Phase != "recovering" || !errors.Is(s.ColdError, context.DeadlineExceeded) {
+		t.Fatalf("%+v", s)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Fatalf("it took %v", took)
+	}
+	readAll(t, l, 0, 20)
+	bucket.hangs.Store(false)
+	eventually(t, "the bucket is back", func() bool { return l.Stats().Phase == "ready" })
+	appendValues(t, l, 20, 21)
+	closeLog(t, l)
 }

@@ -155,7 +155,8 @@ func (b *Broker) openLog(d topics.Dir, config []topics.Pair, create bool) (*serv
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(b.life, openWait)
+	o.TierWait = openWait
+	ctx, cancel := context.WithTimeout(b.life, 2*openWait)
 	defer cancel()
 	fs := b.tree.partition(d)
 	_, listed := fs.List(nil)

@@ -15,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"varve/broker/brokertest"
+	"varve/tiers"
+	"varve/tiers/dirbucket"
 	"varve/tiers/tiertest"
 )
 
@@ -48,6 +50,27 @@ func TestServeRefuses(t *testing.T) {
 	refused(t, 1, "holds no node (found super.", "--dir", filepath.Join(n.Dir, "catalogue"), "--listen", "127.0.0.1:0", "--admin", "off")
 	if left, err := os.ReadDir(other); err != nil || len(left) != 1 {
 		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestServeOfALostDirectory: where the bucket holds topics of a node of this name and the directory holds none, a
+// new node does not begin in silence.
+func TestServeOfALostDirectory(t *testing.T) {
+	root := t.TempDir()
+	b, err := dirbucket.Open(root+"/bucket", dirbucket.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Put(t.Context(), "node/c37bb4878d799f89/orders/1/0/manifest.json", []byte("{}"), tiers.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, 1, "/bucket/node holds topics of node c37bb4878d799f89: is the disk mounted? To begin a new node beside them: --create",
+		"--dir", root+"/node", "--cold-url", "file://"+root+"/bucket", "--listen", "127.0.0.1:0", "--admin", "off")
+	if _, err := os.Stat(root + "/node"); !os.IsNotExist(err) {
+		t.Errorf("a node that was refused made its directory: %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"varve"
@@ -51,17 +52,40 @@ func (s *nodeSettings) openNodeTiers(ctx context.Context, out *streams) (*nodeTi
 		}
 	}
 	switch down := cmp.Or(t.down, t.warm.down); {
-	case down == nil:
 	case fresh && errors.Is(down, dirbucket.ErrAbsent):
 		t.close()
 		return nil, fmt.Errorf("cold.url: %w; to begin a new bucket: --create", down)
-	case fresh:
+	case fresh && down != nil:
 		t.close()
 		return nil, fmt.Errorf("a new node needs its tiers, and one does not answer: %w", down)
-	default:
+	case down == nil && fresh && !s.Create:
+		if err := n.refuseOther(ctx); err != nil {
+			t.close()
+			return nil, err
+		}
+	case down != nil:
 		out.note("varve: warning: a tier does not answer; what is on disk is served, and appends wait for it: %v", oneLine(down))
 	}
 	return n, nil
+}
+
+// refuseOther refuses to begin a new node under a name in the bucket that another one has: it is more likely that
+// the directory of that one is not mounted, or lost, than that somebody wants two.
+func (t *nodeTiers) refuseOther(ctx context.Context) error {
+	if t.bucket == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	list, err := t.bucket.List(ctx, t.prefix, "", 1)
+	if err != nil {
+		return fmt.Errorf("cold.url: look whether a node has %s already: %w", t.place, err)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	id, _, _ := strings.Cut(strings.TrimPrefix(list[0].Key, t.prefix), "/")
+	return fmt.Errorf("%s holds no node, and %s holds topics of node %s: is the disk mounted? To begin a new node beside them: --create", t.dir, t.place, id)
 }
 
 // anyManifestSeen reports whether a partition of the node knows of a manifest, as manifestSeen does for a

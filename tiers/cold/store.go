@@ -1,6 +1,7 @@
 package cold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,15 @@ type Options struct {
 	PartsAtOnce    int           // parts of an upload that are on their way at a time; up to 1: none in a goroutine
 	ManifestBytes  int           // what the first read of a manifest asks for: one that is longer is read twice
 	Timeout        time.Duration // of one call of the bucket; 0: none
+	AskTimeout     time.Duration // of a read of the manifest or of a page of it, for which an open waits; 0: Timeout
 }
 
 // DefaultOptions returns the defaults.
 func DefaultOptions() Options {
-	return Options{PartBytes: 8 << 20, ReadAheadBytes: 4 << 20, ReadAhead: true, PartsAtOnce: 3, ManifestBytes: 1 << 20, Timeout: 30 * time.Second}
+	return Options{
+		PartBytes: 8 << 20, ReadAheadBytes: 4 << 20, ReadAhead: true, PartsAtOnce: 3, ManifestBytes: 1 << 20,
+		Timeout: 30 * time.Second, AskTimeout: 6 * time.Second,
+	}
 }
 
 // Store carries out effects on the objects of one log, which are under one prefix of a bucket. The
@@ -76,10 +81,20 @@ func (s *Store) Close() { s.cancel() }
 
 // call returns the context of one call of the bucket.
 func (s *Store) call() (context.Context, context.CancelFunc) {
-	if s.options.Timeout == 0 {
+	return s.within(s.options.Timeout)
+}
+
+// ask returns the context of a call that an open waits for: what is on disk is served without a bucket that
+// hangs, and soon.
+func (s *Store) ask() (context.Context, context.CancelFunc) {
+	return s.within(cmp.Or(s.options.AskTimeout, s.options.Timeout))
+}
+
+func (s *Store) within(limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit == 0 {
 		return s.ctx, func() {}
 	}
-	return context.WithTimeout(s.ctx, s.options.Timeout)
+	return context.WithTimeout(s.ctx, limit)
 }
 
 // Run carries out an effect.
@@ -147,7 +162,7 @@ func (s *Store) objectKey(o *core.Object) string {
 func (s *Store) loadManifest(r *core.Result, e *core.LoadManifest) (err error) {
 	e.Bytes, e.Tag, e.Missing, err = s.whole(r, s.root, e.Bytes, s.options.ManifestBytes)
 	if err == nil && e.Missing && e.Look {
-		ctx, cancel := s.call()
+		ctx, cancel := s.ask()
 		defer cancel()
 		list, err := s.bucket.List(ctx, s.prefix, s.root, 1) // who may not list goes without
 		e.Objects = err == nil && len(list) > 0
@@ -158,7 +173,7 @@ func (s *Store) loadManifest(r *core.Result, e *core.LoadManifest) (err error) {
 // whole reads an object, which has about so many bytes, into the memory of buf. It may be replaced while we read: what one call returns
 // is one version, so a longer one is asked for again from its start.
 func (s *Store) whole(r *core.Result, key string, buf []byte, size int) (text []byte, tag string, missing bool, err error) {
-	ctx, cancel := s.call()
+	ctx, cancel := s.ask()
 	defer cancel()
 	if key == s.root { // by what it had last, not by the memory there is: the simulator's worlds are used again
 		size = max(size, s.rootBytes)
@@ -206,7 +221,7 @@ func (s *Store) whole(r *core.Result, key string, buf []byte, size int) (text []
 
 // unverified reads an object in two ranges, which a bucket's checksum of the whole says nothing about.
 func (s *Store) unverified(key string) (text []byte, tag string, err error) {
-	ctx, cancel := s.call()
+	ctx, cancel := s.ask()
 	defer cancel()
 	o, err := s.bucket.Head(ctx, key)
 	if err != nil || o.Bytes < 2 || o.Bytes > manifest.BytesMax {
