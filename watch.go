@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"varve/core"
 )
 
 // Watch has a channel told whenever Committed, Start or the log's state moves, without ever waiting
@@ -45,16 +47,8 @@ func (l *Log) tell() {
 // none: 0, and its start.
 func (l *Log) EpochEnd(epoch uint64) (found uint64, end int64) {
 	committed := l.committed.Load()
-	v := l.view.Load()
-	end = v.Start
-	for i := range v.Lineage {
-		e := &v.Lineage[i]
-		if uint64(e.Epoch) > epoch {
-			return found, min(max(e.First, v.Start), committed)
-		}
-		found, end = uint64(e.Epoch), committed
-	}
-	return found, end
+	e, end := l.view.Load().EpochEnd(core.Epoch(epoch), committed)
+	return uint64(e), end
 }
 
 // EpochOf returns the epoch of the record at an offset, 0 if there is none.

@@ -104,6 +104,21 @@ func (v *View) Diverged(p Position) bool {
 	return !known
 }
 
+// EpochEnd returns the greatest epoch of the log that is not above the one asked for, and where its
+// records end: where the next epoch begins, or at committed. A log whose first epoch is above has
+// none: 0, and its start.
+func (v *View) EpochEnd(epoch Epoch, committed Offset) (found Epoch, end Offset) {
+	end = v.Start
+	for i := range v.Lineage {
+		e := &v.Lineage[i]
+		if e.Epoch > epoch {
+			return found, min(max(e.First, v.Start), committed)
+		}
+		found, end = e.Epoch, committed
+	}
+	return found, end
+}
+
 // EpochAt returns the epoch that owns an offset, 0 if none does.
 func (v *View) EpochAt(o Offset) Epoch {
 	var e Epoch

@@ -318,7 +318,7 @@ func (b *broker) producedBy(id node.OpID, r *request) {
 	case r.answer.ID == refusedSequence:
 		p.again()
 		b.w.res.Marks.add(MarkProducerAgain)
-	case *doubt == 0 && r.origin == id: // nothing of it happened: the sequence is free
+	case r.origin == id: // nothing of it happened: the sequence is free
 	default:
 		*doubt = r.origin
 	}

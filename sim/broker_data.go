@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 
 	"varve/broker/kafka/batch"
+	"varve/broker/kafka/verdict"
 	"varve/core"
 	"varve/core/segment"
 	"varve/model/node"
@@ -61,7 +62,7 @@ func (b *broker) buildBatch(id node.OpID, records int32, size int64, p node.Requ
 func (b *broker) bytesOf(r *request) []byte { return b.w.arena[r.at : r.at+r.n : r.at+r.n] }
 
 // produceEvent sends a batch, or what a producer has to do first: get an id, send a batch again that
-// nobody knows of, or begin a new epoch.
+// nobody knows of, or begin a new epoch. It may also send the batch behind one that nobody knows of.
 func (b *broker) produceEvent(client uint8, e *Event) {
 	w := b.w
 	name, part, records := int8(e.A), int32(e.B&3), int32(1+e.C>>16&3)
@@ -69,6 +70,7 @@ func (b *broker) produceEvent(client uint8, e *Event) {
 	number := int8(e.D)
 	if number > 0 {
 		p := &b.producers[number-1]
+		ahead := int32(0)
 		switch {
 		case p.id < 0 && !p.asked:
 			p.asked = true
@@ -79,11 +81,15 @@ func (b *broker) produceEvent(client uint8, e *Event) {
 		case p.doubt[name][part] != 0 && w.rng.Chance(6000): // as clients do that lost count
 			p.again()
 			w.res.Marks.add(MarkProducerAgain)
+		case p.doubt[name][part] != 0 && w.rng.Chance(20000): // as clients do that have several batches under way
+			before := b.check.Asked(p.doubt[name][part])
+			ahead = before.Sequence + before.Records - p.next[name][part]
+			w.res.Marks.add(MarkProducerAhead)
 		case p.doubt[name][part] != 0:
 			b.again(client, number, name, part)
 			return
 		}
-		q.Producer, q.Epoch, q.Sequence = p.id, p.epoch, p.next[name][part]
+		q.Producer, q.Epoch, q.Sequence = p.id, p.epoch, p.next[name][part]+ahead
 		p.busy[name][part] = true
 	}
 	id := b.call(client, Produce, q)
@@ -154,16 +160,12 @@ func (b *broker) send(id node.OpID) {
 	x := core.Batch{
 		Payload: payload, PayloadCRC: segment.PayloadCRC(payload), Kind: segment.KindKafka,
 		Records: h.Records, MaxTime: h.MaxTime * millisecond,
-		Producer: core.Producer{ID: h.ProducerID, Epoch: h.ProducerEpoch, Sequence: h.Sequence},
+		Producer: verdict.Producer(&h),
 	}
 	t, err := u.log.Append(now, &x)
 	u.ask = true
 	if err != nil {
-		a := node.Answer{Result: node.Failed}
-		if errors.Is(err, core.ErrSequence) || errors.Is(err, core.ErrFenced) {
-			a.ID = refusedSequence
-		}
-		b.reply(id, a)
+		b.appended(id, err)
 		return
 	}
 	r.answer.Offset, r.cohort = t.First, t.Cohort
@@ -171,7 +173,7 @@ func (b *broker) send(id node.OpID) {
 		w.res.Marks.add(MarkDuplicateAnswered)
 	}
 	if t.Cohort == 0 {
-		b.acked(id)
+		b.appended(id, nil)
 		return
 	}
 	u.waiting = append(u.waiting, id)
@@ -192,9 +194,22 @@ func (b *broker) spoilt(payload []byte) {
 	}
 }
 
-func (b *broker) acked(id node.OpID) {
+// appended ends a produce. A client takes the code for what Kafka's documentation says: done, begin anew,
+// perhaps done, or definitely not.
+func (b *broker) appended(id node.OpID, err error) {
 	r := &b.requests[id]
-	b.reply(id, node.Answer{Result: node.Done, Topic: r.topic, Offset: r.answer.Offset})
+	switch code, base := verdict.Outcome(r.answer.Offset, err); code {
+	case verdict.None:
+		b.reply(id, node.Answer{Result: node.Done, Topic: r.topic, Offset: base})
+	case verdict.OutOfOrderSequence, verdict.InvalidProducerEpoch:
+		b.w.res.Marks.add(MarkProducerRefused)
+		b.reply(id, node.Answer{Result: node.Failed, ID: refusedSequence})
+	case verdict.NotEnoughReplicasAfterAppend, verdict.RequestTimedOut:
+		b.check.End(id)
+		b.unknown(id)
+	default:
+		b.reply(id, node.Answer{Result: node.Failed})
+	}
 }
 
 // outcomes takes what a log tells of its cohorts.
@@ -216,15 +231,7 @@ func (b *broker) outcomes(u *unit) {
 				kept = append(kept, id)
 				continue
 			}
-			switch {
-			case o.Err == nil:
-				b.acked(id)
-			case errors.Is(o.Err, core.ErrUnknown):
-				b.check.End(id)
-				b.unknown(id)
-			default:
-				b.reply(id, node.Answer{Result: node.Failed})
-			}
+			b.appended(id, o.Err)
 		}
 		u.waiting = kept
 	}

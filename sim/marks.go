@@ -60,6 +60,8 @@ const (
 	MarkReplyLate         // or brought it late
 	MarkTopicUnknown      // nobody knows whether a request about a topic took effect
 	MarkProducerAgain     // a producer began anew under its next epoch
+	MarkProducerAhead     // a producer sent the batch behind one that nobody knows of
+	MarkProducerRefused   // and was told that one is missing
 	MarkDuplicateAnswered // a batch that was sent again got its offset
 	markCount
 )
@@ -70,7 +72,7 @@ var markNames = [markCount]string{
 	"pause", "stale-completion", "bad-config", "misuse", "open-failed", "open-refused", "poisoned", "closed",
 	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls", "disk-lost", "outage", "moved", "spoiled",
 	"rival", "rival-acked", "claim-race", "server", "hidden",
-	"reply-lost", "reply-late", "topic-unknown", "producer-again", "duplicate-answered",
+	"reply-lost", "reply-late", "topic-unknown", "producer-again", "producer-ahead", "producer-refused", "duplicate-answered",
 }
 
 // Marks is what a run, or many, reached: of the disk, the core and the simulator.

@@ -1,25 +1,27 @@
 package kafka
 
+import "varve/broker/kafka/verdict"
+
 // code is an error as Kafka's protocol numbers it.
-type code = int16
+type code = verdict.Code
 
 // Codes that are used here.
 const (
-	unknownServerError           code = -1
-	none                         code = 0
-	offsetOutOfRange             code = 1
-	corruptMessage               code = 2
+	unknownServerError                = verdict.UnknownServerError
+	none                              = verdict.None
+	offsetOutOfRange                  = verdict.OffsetOutOfRange
+	corruptMessage                    = verdict.CorruptMessage
 	unknownTopicOrPartition      code = 3
 	leaderNotAvailable           code = 5
-	notLeaderOrFollower          code = 6
-	requestTimedOut              code = 7
-	messageTooLarge              code = 10
+	notLeaderOrFollower               = verdict.NotLeaderOrFollower
+	requestTimedOut                   = verdict.RequestTimedOut
+	messageTooLarge                   = verdict.MessageTooLarge
 	coordinatorNotAvailable      code = 15
 	invalidTopic                 code = 17
-	notEnoughReplicas            code = 19
-	notEnoughReplicasAfterAppend code = 20
+	notEnoughReplicas                 = verdict.NotEnoughReplicas
+	notEnoughReplicasAfterAppend      = verdict.NotEnoughReplicasAfterAppend
 	invalidRequiredAcks          code = 21
-	invalidTimestamp             code = 32
+	invalidTimestamp                  = verdict.InvalidTimestamp
 	unsupportedVersion           code = 35
 	topicAlreadyExists           code = 36
 	invalidPartitions            code = 37
@@ -28,17 +30,17 @@ const (
 	invalidConfig                code = 40
 	invalidRequest               code = 42
 	policyViolation              code = 44
-	outOfOrderSequence           code = 45
-	invalidProducerEpoch         code = 47
-	invalidTxnState              code = 48
+	outOfOrderSequence                = verdict.OutOfOrderSequence
+	invalidProducerEpoch              = verdict.InvalidProducerEpoch
+	invalidTxnState                   = verdict.InvalidTxnState
 	transactionalIDNotAuthorized code = 53
-	kafkaStorageError            code = 56
+	kafkaStorageError                 = verdict.KafkaStorageError
 	fetchSessionIDNotFound       code = 70
-	fencedLeaderEpoch            code = 74
-	unknownLeaderEpoch           code = 75
+	fencedLeaderEpoch                 = verdict.FencedLeaderEpoch
+	unknownLeaderEpoch                = verdict.UnknownLeaderEpoch
 	unsupportedCompression       code = 76
-	offsetNotAvailable           code = 78
-	invalidRecord                code = 87
+	offsetNotAvailable                = verdict.OffsetNotAvailable
+	invalidRecord                     = verdict.InvalidRecord
 	unknownTopicID               code = 100
 	unsupportedEndpointType      code = 115
 )

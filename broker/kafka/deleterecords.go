@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"varve/broker/kafka/verdict"
 )
 
 // deleteRecords gives up the records of partitions below an offset, for good.
@@ -30,18 +32,15 @@ func (c *conn) trim(ctx context.Context, topic string, number int32, before int6
 	if why != none {
 		return -1, why
 	}
-	if before == -1 {
-		before = log.Committed()
-	}
-	if before < 0 || before > log.Committed() {
-		return -1, offsetOutOfRange
+	if before, why = verdict.Trim(before, log.Committed()); why != none {
+		return -1, why
 	}
 	if before > log.Start() {
 		if err := log.Trim(ctx, before); err != nil {
 			if ctx.Err() != nil {
 				return -1, requestTimedOut
 			}
-			return -1, readCode(err)
+			return -1, verdict.Read(err)
 		}
 	}
 	return log.Start(), none

@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"varve/broker/kafka/verdict"
+	"varve/core"
 )
 
 // offsetForLeaderEpoch says where the records of an epoch end, so that a client finds out what of
@@ -25,20 +28,13 @@ func (c *conn) epochEnd(topic string, asked *kmsg.OffsetForLeaderEpochRequestTop
 	out.Partition, out.LeaderEpoch, out.EndOffset = asked.Partition, -1, -1
 	p, log, why := c.s.partition(topic, asked.Partition)
 	if why == none {
-		why = epochCode(p, asked.CurrentLeaderEpoch)
+		why = verdict.Leader(asked.CurrentLeaderEpoch, p.Epoch())
 	}
-	if out.ErrorCode = why; why != none || asked.LeaderEpoch < 0 || asked.LeaderEpoch > p.Epoch() {
-		return out // an epoch that is still to come has no end
-	}
-	unsure := log.Recovering()
-	found, end := log.EpochEnd(uint64(asked.LeaderEpoch))
-	if unsure && end == log.Committed() { // and perhaps above, once the log is recovered
-		out.ErrorCode = offsetNotAvailable
+	if out.ErrorCode = why; why != none {
 		return out
 	}
-	if found == 0 { // older than all that is left
-		found = uint64(asked.LeaderEpoch)
-	}
-	out.LeaderEpoch, out.EndOffset = int32(found), end
+	unsure := log.Recovering() // asked first: what is found afterwards is then all there is
+	found, end := log.EpochEnd(uint64(max(asked.LeaderEpoch, 0)))
+	out.ErrorCode, out.LeaderEpoch, out.EndOffset = verdict.EpochEnd(asked.LeaderEpoch, p.Epoch(), core.Epoch(found), end, log.Committed(), unsure)
 	return out
 }

@@ -12,6 +12,8 @@ import (
 	"varve"
 	"varve/broker"
 	"varve/broker/kafka/batch"
+	"varve/broker/kafka/verdict"
+	"varve/core"
 )
 
 // fetched is an answer to Fetch as it grows. Batches lie in pieces of memory of their own and go out
@@ -146,7 +148,7 @@ func (c *conn) begin(f *fetched) {
 				c.named[part.p] = struct{}{}
 			}
 			if part.code == none {
-				part.code = epochCode(part.p, asked.CurrentLeaderEpoch)
+				part.code = verdict.Leader(asked.CurrentLeaderEpoch, part.p.Epoch())
 			}
 			if part.code == none {
 				part.look(asked.LastFetchedEpoch)
@@ -159,21 +161,12 @@ func (c *conn) begin(f *fetched) {
 
 // look compares where a client stands with the log.
 func (p *fetchedPart) look(lastEpoch int32) {
+	recovering := p.log.Recovering() // asked first: what is found afterwards is then all there is
 	p.start, p.end = p.log.Start(), p.log.Committed()
-	if p.next > p.end {
-		if p.log.Recovering() {
-			return // the client may have read that far already: it gets nothing, and keeps its place
-		}
-		p.end = p.log.Committed() // it may have recovered meanwhile
-	}
-	if p.next < p.start || p.next > p.end {
-		p.code = offsetOutOfRange
+	if p.code = verdict.Fetch(p.next, p.start, p.end, recovering); p.code != none || p.next > p.end {
 		return
 	}
-	if lastEpoch < 0 {
-		return
-	}
-	if epoch, end := p.log.EpochEnd(uint64(lastEpoch)); epoch < uint64(lastEpoch) || end < p.next {
+	if epoch, end := p.log.EpochEnd(uint64(max(lastEpoch, 0))); verdict.Diverged(p.next, lastEpoch, core.Epoch(epoch), end) {
 		p.divergedEpoch, p.divergedEnd = int32(epoch), end
 	}
 }
@@ -237,7 +230,7 @@ func isBatch(b *varve.BatchView) error {
 
 // fail ends a part with an error that it was read with.
 func (f *fetched) fail(p *fetchedPart, err error) {
-	p.code, f.told = readCode(err), true
+	p.code, f.told = verdict.Read(err), true
 	if p.code != kafkaStorageError {
 		return
 	}

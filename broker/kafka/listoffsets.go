@@ -10,6 +10,7 @@ import (
 
 	"varve"
 	"varve/broker/kafka/batch"
+	"varve/broker/kafka/verdict"
 )
 
 // Times that stand for a place.
@@ -47,7 +48,7 @@ func (c *conn) listOffset(ctx context.Context, version int16, topic string, aske
 	out.Partition, out.Offset, out.Timestamp, out.LeaderEpoch = asked.Partition, -1, -1, -1
 	p, log, why := c.s.partition(topic, asked.Partition)
 	if why == none {
-		why = epochCode(p, asked.CurrentLeaderEpoch)
+		why = verdict.Leader(asked.CurrentLeaderEpoch, p.Epoch())
 	}
 	if place := -asked.Timestamp; why == none && place > 0 && (place >= int64(len(placeSince)) || version < placeSince[place]) {
 		why = unsupportedVersion
@@ -86,7 +87,7 @@ func (c *conn) listOffset(ctx context.Context, version int16, topic string, aske
 		return out
 	}
 	if err != nil {
-		if out.ErrorCode = readCode(err); ctx.Err() != nil {
+		if out.ErrorCode = verdict.Read(err); ctx.Err() != nil {
 			out.ErrorCode = requestTimedOut
 		}
 		out.Offset, out.Timestamp, out.LeaderEpoch = -1, -1, -1

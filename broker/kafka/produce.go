@@ -10,6 +10,7 @@ import (
 	"varve"
 	"varve/broker"
 	"varve/broker/kafka/batch"
+	"varve/broker/kafka/verdict"
 )
 
 // produced is a produce request on its way: what it asked for, in order, and what became of it. Its
@@ -143,6 +144,12 @@ func (d *decoder) produceEnds() bool {
 
 func (p *producedPart) fail(why code, err error) { p.code, p.why = why, err }
 
+// ends takes the outcome of an append.
+func (p *producedPart) ends(first int64, err error) {
+	p.code, p.base = verdict.Outcome(first, err)
+	p.why = err
+}
+
 // produceTo appends one batch.
 func (c *conn) produceTo(p *produced, part *producedPart, t *broker.Topic, records []byte) {
 	to, err := t.Partition(part.number)
@@ -156,14 +163,12 @@ func (c *conn) produceTo(p *produced, part *producedPart, t *broker.Topic, recor
 		return
 	}
 	if err != nil {
-		part.fail(batchCode(err), err)
+		part.fail(verdict.Batch(err), err)
 		return
 	}
 	b := varve.Batch{Payload: records, Kind: varve.KindKafka, Records: h.Records, MaxTime: time.UnixMilli(h.MaxTime)}
-	if h.ProducerID >= 0 {
-		part.producer = varve.Producer{ID: h.ProducerID, Epoch: h.ProducerEpoch, Sequence: h.Sequence}
-		b.Producer = &part.producer
-	}
+	part.producer = verdict.Producer(&h)
+	b.Producer = &part.producer
 	if part.log = to.Log(); part.log == nil {
 		part.fail(kafkaStorageError, to.Err())
 		return
@@ -173,7 +178,7 @@ func (c *conn) produceTo(p *produced, part *producedPart, t *broker.Topic, recor
 		pending, err = c.produceLater(p, part, to, b)
 	}
 	if err != nil {
-		part.fail(appendCode(err), err)
+		part.ends(-1, err)
 		return
 	}
 	part.pending, part.waits = pending, true
@@ -282,11 +287,7 @@ func (p *produced) outcome(part *producedPart, t *timer) {
 		}
 	}
 	span, err := part.pending.Wait(context.Background())
-	if err != nil {
-		part.fail(appendCode(err), err)
-		return
-	}
-	part.base = span.First
+	part.ends(span.First, err)
 }
 
 // append encodes the answer.

@@ -46,7 +46,8 @@ var layers = []layer{
 		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/disk/osfs", "tiers/dirbucket", "tiers/valkey", "tiers/warm",
 	}, modules: systemCalls},
 	{dir: "broker/kafka/batch"},
-	{dir: "broker/kafka", imports: []string{"", "broker", "broker/kafka/batch"}, modules: anyModule},
+	{dir: "broker/kafka/verdict", imports: []string{"core", "broker/kafka/batch"}}, // the simulator runs it
+	{dir: "broker/kafka", imports: []string{"", "core", "broker", "broker/kafka/batch", "broker/kafka/verdict"}, modules: anyModule},
 	{dir: "broker/...", imports: []string{"", "core/...", "tiers", "tiers/disk", "tiers/disk/osfs", "broker/..."}, modules: anyModule},
 	{dir: "cmd/varve", imports: []string{"", "core/...", "tiers/...", "broker/..."}, modules: anyModule},
 
@@ -57,7 +58,7 @@ var layers = []layer{
 	{dir: "model/node"},
 	{dir: "model", imports: []string{"core/..."}},
 	{dir: "sim/...", imports: []string{
-		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/valkey", "tiers/warm", "faultfs/...", "model/...", "sim/...", "broker/kafka/batch",
+		"core/...", "tiers", "tiers/cold", "tiers/disk", "tiers/valkey", "tiers/warm", "faultfs/...", "model/...", "sim/...", "broker/kafka/batch", "broker/kafka/verdict",
 	}},
 	{dir: "cmd/varve-sim", imports: []string{"..."}, modules: anyModule},
 	{dir: "fuzz/...", imports: []string{"..."}},

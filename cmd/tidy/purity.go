@@ -24,6 +24,7 @@ type pureRule struct {
 var pureRules = []pureRule{
 	{dir: "core", below: true, allow: coreImports},
 	{dir: "broker/kafka/batch", allow: coreImports}, // hostile bytes end here, so they can be tried here
+	{dir: "broker/kafka/verdict", allow: coreImports},
 	{dir: "model", below: true, floats: true, vars: true},
 	{dir: "faultfs", below: true, floats: true, vars: true},
 	// Its calls have the context that the seam gives them, and never look at it.

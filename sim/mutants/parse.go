@@ -186,7 +186,7 @@ func (p *parser) value(key, value string) error {
 
 // folders hold the code in which a bug may be planted: the product, and of the simulated disk what
 // stands for the operating system's part of it.
-var folders = []string{"core", "core/segment", "core/manifest", "tiers/disk", "tiers/cold", "tiers/warm", "tiers/valkey", "faultfs", "core/topics", "broker/kafka/batch"}
+var folders = []string{"core", "core/segment", "core/manifest", "tiers/disk", "tiers/cold", "tiers/warm", "tiers/valkey", "faultfs", "core/topics", "broker/kafka/batch", "broker/kafka/verdict"}
 
 func (p *parser) section(file string) error {
 	if !slices.Contains(folders, path.Dir(file)) || path.Clean(file) != file || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
