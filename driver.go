@@ -67,15 +67,13 @@ func (l *Log) settle(now core.Now) {
 		l.dispatch(now, core.Lane(i))
 	}
 	wake := l.cohorts.resolve(l.core)
-	moved := l.publish()
+	news := l.publish()
 	l.reportStall()
 	l.arm(now)
 	l.stop()
 	l.mu.Unlock()
 	wake.wake(false)
-	if moved != nil {
-		close(moved)
-	}
+	l.tell(news)
 }
 
 // dispatch hands an idle lane its next effect.
@@ -102,9 +100,8 @@ func (l *Log) next(now core.Now, id core.Lane) core.Effect {
 	return e
 }
 
-// publish makes watermarks and view visible. It returns the channel to close if somebody waits and
-// something moved.
-func (l *Log) publish() (moved chan struct{}) {
+// publish makes watermarks and view visible. What it returns is for tell, once the mutex is given back.
+func (l *Log) publish() (n news) {
 	changed := false
 	if v := l.view.Load(); v.Version != l.core.ViewVersion() {
 		v = new(core.View)
@@ -122,12 +119,11 @@ func (l *Log) publish() (moved chan struct{}) {
 			l.logger.Error("varve: log is poisoned: close it and open it again", "dir", l.name, "cause", l.core.Err())
 		}
 	}
-	if !changed {
-		return nil
+	if changed {
+		n.moved, l.moved = l.moved, nil
+		n.any = true
 	}
-	l.tell()
-	moved, l.moved = l.moved, nil
-	return moved
+	return n
 }
 
 // arm sets the timer if the core wants it earlier than it is set for. It is never set back: to
@@ -289,12 +285,10 @@ func (l *Log) rouse(now core.Now, wake woken) core.Now {
 	if wake.first == nil && l.expected.Load() <= l.gathering.Load() {
 		return now
 	}
-	moved := l.publish()
+	news := l.publish()
 	l.mu.Unlock()
+	l.tell(news) // first: those that append again keep the processors
 	wake.wake(true)
-	if moved != nil {
-		close(moved)
-	}
 	l.gather()
 	return l.enter()
 }

@@ -47,19 +47,20 @@ type Log struct {
 	gathering atomic.Int32 // batches that joined since the last cut
 	expected  atomic.Int32 // batches that had an outcome together, and those that waited already: so many are likely to come
 
-	mu       sync.Mutex // guards the core and everything below
-	core     *core.Log
-	lanes    [core.LaneCount]lane
-	cohorts  cohorts
-	handed   woken // by a caller that led, to the Tail goroutine with the lane
-	phase    core.Phase
-	moved    chan struct{}     // made by whoever waits; closed when watermarks, view or phase change
-	watchers []chan<- struct{} // told then
-	timer    *time.Timer
-	latest   core.Time // Mono time that the core has seen
-	armed    core.Time // Mono time for which the timer is set; 0: not set
-	stopped  bool
-	asked    core.Time // Mono; since when tiers that an open asks gave no answer that was of use; 0: they did
+	watchers watchers // told when watermarks, view or phase change
+
+	mu      sync.Mutex // guards the core and everything below
+	core    *core.Log
+	lanes   [core.LaneCount]lane
+	cohorts cohorts
+	handed  woken // by a caller that led, to the Tail goroutine with the lane
+	phase   core.Phase
+	moved   chan struct{} // made by whoever waits; closed when watermarks, view or phase change
+	timer   *time.Timer
+	latest  core.Time // Mono time that the core has seen
+	armed   core.Time // Mono time for which the timer is set; 0: not set
+	stopped bool
+	asked   core.Time // Mono; since when tiers that an open asks gave no answer that was of use; 0: they did
 
 	coldFails int        // completions in a row after which the cold tier had not answered
 	warmFails warmReport // what was logged of the warm tier

@@ -3,6 +3,7 @@ package varve
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"varve/core"
@@ -12,29 +13,54 @@ import (
 // for it: a channel with room for one value misses nothing, if the log is looked at after Watch and
 // after every value. One channel may watch many logs. Unwatch ends it.
 func (l *Log) Watch(c chan<- struct{}) {
-	l.mu.Lock()
-	l.watchers = append(l.watchers, c)
-	l.mu.Unlock()
+	l.watchers.mu.Lock()
+	l.watchers.list = append(l.watchers.list, c)
+	l.watchers.mu.Unlock()
 }
 
 // Unwatch takes one Watch of a channel back.
 func (l *Log) Unwatch(c chan<- struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := slices.Index(l.watchers, c)
+	w := &l.watchers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.Index(w.list, c)
 	if i < 0 {
 		return
 	}
-	last := len(l.watchers) - 1
-	l.watchers[i], l.watchers[last] = l.watchers[last], nil
-	if l.watchers = l.watchers[:last]; last == 0 {
-		l.watchers = nil
+	last := len(w.list) - 1
+	w.list[i], w.list[last] = w.list[last], nil
+	if w.list = w.list[:last]; last == 0 {
+		w.list = nil
 	}
 }
 
-// tell tells who watches. The mutex is held.
-func (l *Log) tell() {
-	for _, c := range l.watchers {
+// watchers are told what moves. Their mutex is not the log's: who is woken needs that one.
+type watchers struct {
+	mu   sync.Mutex
+	list []chan<- struct{}
+}
+
+// news is what to tell after the mutex was given back.
+type news struct {
+	any   bool          // watermarks, view or phase have changed
+	moved chan struct{} // to close; nil: nobody waits
+}
+
+// tell tells who waits and who watches. The mutex is not held.
+//
+// It comes behind the acks: of all that a goroutine wakes before it goes to sleep, its processor runs the last
+// one at once, and the others when that one sleeps, unless another processor is awake. A reader that waits for
+// a record has work to do until it is with its client; who waits for an ack has little.
+func (l *Log) tell(n news) {
+	if n.moved != nil {
+		close(n.moved)
+	}
+	if !n.any {
+		return
+	}
+	l.watchers.mu.Lock()
+	defer l.watchers.mu.Unlock()
+	for _, c := range l.watchers.list {
 		select {
 		case c <- struct{}{}:
 		default: // told, and has not looked yet

@@ -41,7 +41,7 @@ func TestWatch(t *testing.T) {
 	}
 	wait("the end")
 	l.Unwatch(told)
-	if len(other) > 0 || l.watchers != nil {
+	if len(other) > 0 || l.watchers.list != nil {
 		t.Error("one that does not watch any more was told, or is kept")
 	}
 }
