@@ -27,12 +27,16 @@ const (
 	read1024         = "read 1 KiB"
 	servedDurable    = "served, durable"
 	servedRelaxed    = "served, not waiting for the disk"
+	servedPipelined  = "served, durable, pipelined"
 	servedRelay      = "served, producer to reader"
 
-	rawName = "raw"
-	ourName = "varve"
+	rawName   = "raw"
+	ourName   = "varve"
+	nodeName  = "varve serve"
+	notSynced = ", not synced"
 
-	servedWriters = 1000 // callers that wait for an answer: so many records are on their way
+	servedWriters = 1000   // callers that wait for an answer: so many records are on their way
+	servedWindow  = 10_000 // records on their way of a client that pipelines
 
 	tmpfsMagic = 0x01021994
 )
@@ -150,9 +154,14 @@ func (p *plan) jobs() []job {
 			})
 		}
 	}
-	writers := servedWriters
+	writers, window := servedWriters, servedWindow
 	if p.smoke {
-		writers = 8
+		writers, window = 8, 100
+	}
+	for _, c := range served {
+		add(servedPipelined, c.name, window, recordBytes, func() (measurement, error) {
+			return pipelined(c, p.dir, window, p.length)
+		})
 	}
 	for _, workload := range []string{servedDurable, servedRelaxed} {
 		for _, c := range served {
@@ -162,7 +171,8 @@ func (p *plan) jobs() []job {
 		}
 	}
 	add(servedRelay, rawName, 1, recordBytes, func() (measurement, error) { return ceiling(p.dir, 1, p.length) })
-	add(servedRelay, served[0].name, 1, recordBytes, func() (measurement, error) { return relayed(p.dir, p.length) })
+	add(servedRelay, nodeName, 1, recordBytes, func() (measurement, error) { return relayed(p.dir, true, p.length) })
+	add(servedRelay, nodeName+notSynced, 1, recordBytes, func() (measurement, error) { return relayed(p.dir, false, p.length) })
 	for _, c := range contenders(false) {
 		add(pageCacheBatches, c.name, 1, recordBytes, func() (measurement, error) {
 			return appends(c, p.dir, false, 1, batchSize, p.length)

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,85 +16,104 @@ import (
 // pipeliner is a store whose client can have many records on their way.
 type pipeliner interface {
 	store
-	// pipeline sends the records of a window, one after the other, until the window is closed, and
-	// returns when each of them has its answer.
+	// pipeline sends the records that a window lets through, and tells it of every answer.
 	pipeline(w *window) error
 }
 
-// window is records on their way: so many have no answer yet. Each place has a record of its own,
-// which nobody touches between its sending and its answer.
+// window lets so many records be on their way, without an answer. Whoever has to wait is woken when an eighth
+// of them is answered: woken for each, a client would do little else.
 type window struct {
-	places chan int // free
-	recs   [][]byte
-	sent   []time.Time
-	number atomic.Uint64 // of the next record
-	limit  uint64
-	stop   atomic.Bool
+	size  uint64
+	limit uint64
+	rec   []byte // all of them: nobody writes to it
+
+	sent, answers atomic.Uint64
+	stop          atomic.Bool
+	waits         atomic.Int32
 
 	mu      sync.Mutex
+	room    sync.Cond
 	latency histogram
 	failure error
 }
 
 func newWindow(size int) *window {
-	w := &window{places: make(chan int, size), recs: records(1, size, recordBytes), sent: make([]time.Time, size), limit: runBytesMax / recordBytes}
-	for i := range size {
-		w.places <- i
-	}
+	w := &window{size: uint64(size), limit: runBytesMax / recordBytes, rec: records(1, 1, recordBytes)[0]}
+	w.room.L = &w.mu
 	return w
 }
 
-// next waits for a place, and says whether there is a record to send from it.
-func (w *window) next() (place int, ok bool) {
-	if w.stop.Load() {
-		return 0, false
-	}
-	place = <-w.places
-	n := w.number.Add(1)
-	if n > w.limit {
-		w.number.Add(^uint64(0))
-		w.places <- place
-		return 0, false
-	}
-	binary.LittleEndian.PutUint64(w.recs[place], n)
-	if place%latencySample == 0 {
-		w.sent[place] = time.Now()
-	}
-	return place, true
-}
-
-// latencySample is of how many places one is timed.
+// latencySample is of how many records one is timed.
 const latencySample = 16
 
-// answered frees a place.
-func (w *window) answered(place int, err error) {
-	if err != nil || place%latencySample == 0 {
-		w.mu.Lock()
-		if err != nil && w.failure == nil {
-			w.failure = err
-			w.stop.Store(true)
-		} else if err == nil {
-			w.latency.add(time.Since(w.sent[place]))
-		}
-		w.mu.Unlock()
+// next waits for room and says whether there is another record to send. The time is not zero for one that is timed.
+func (w *window) next() (at time.Time, ok bool) {
+	n := w.sent.Add(1)
+	if w.stop.Load() || n > w.limit {
+		w.sent.Add(^uint64(0))
+		return at, false
 	}
-	w.places <- place
+	if n > w.answers.Load()+w.size {
+		w.await(w.size - w.size/8)
+	}
+	if n%latencySample == 0 {
+		at = time.Now()
+	}
+	return at, true
 }
 
-// drain waits until every record has its answer.
+// await waits until at most so many records have no answer; the caller's own one counts.
+func (w *window) await(most uint64) {
+	w.mu.Lock()
+	w.waits.Add(1)
+	for w.sent.Load() > w.answers.Load()+max(most, 1) && w.failure == nil {
+		w.room.Wait()
+	}
+	w.waits.Add(-1)
+	w.mu.Unlock()
+}
+
+// answered takes an answer.
+func (w *window) answered(at time.Time, err error) {
+	open := w.sent.Load() - w.answers.Add(1)
+	wake := w.waits.Load() > 0 && (open <= w.size-w.size/8)
+	if err == nil && !wake && at.IsZero() {
+		return
+	}
+	w.mu.Lock()
+	switch {
+	case err != nil && w.failure == nil:
+		w.failure = err
+		w.stop.Store(true)
+		wake = true
+	case err == nil && !at.IsZero():
+		w.latency.add(time.Since(at))
+	}
+	if wake {
+		w.room.Broadcast()
+	}
+	w.mu.Unlock()
+}
+
+// drain waits until every record has its answer, and returns the first failure.
 func (w *window) drain() error {
-	for range w.recs {
-		<-w.places
+	for deadline := time.Now().Add(drainMax); w.answers.Load() < w.sent.Load(); time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d records without an answer after %v", w.sent.Load()-w.answers.Load(), drainMax)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failure
 }
 
+// drainMax is how long the last answers may take.
+const drainMax = time.Minute
+
 // pipelined measures a store under a window of records.
-func pipelined(c contender, dir string, sync bool, size int, length time.Duration) (out measurement, err error) {
+func pipelined(c contender, dir string, size int, length time.Duration) (out measurement, err error) {
 	err = inDir(dir, func(dir string) error {
-		s, err := c.open(dir, sync)
+		s, err := c.open(dir, true)
 		if err != nil {
 			return err
 		}
@@ -109,12 +125,10 @@ func pipelined(c contender, dir string, sync bool, size int, length time.Duratio
 		settle()
 		before, from := s.commits(), now()
 		timer := time.AfterFunc(length, func() { w.stop.Store(true) })
-		stopProf := profile()
 		err = p.pipeline(w)
-		stopProf()
 		timer.Stop()
 		to, commits := now(), s.commits()-before
-		n := w.number.Load()
+		n := w.answers.Load()
 		out = measure(from, to, n, n*recordBytes, commits, &w.latency)
 		if closeErr := s.close(); err == nil {
 			err = closeErr
@@ -127,40 +141,37 @@ func pipelined(c contender, dir string, sync bool, size int, length time.Duratio
 	return out, err
 }
 
+// pipeline gives each record to the client, which makes batches of what it has while others are on their way.
 func (s *servedVarve) pipeline(w *window) error {
 	ctx := context.Background()
 	for {
-		place, ok := w.next()
+		at, ok := w.next()
 		if !ok {
 			return w.drain()
 		}
-		s.client.Produce(ctx, &kgo.Record{Value: w.recs[place]}, func(_ *kgo.Record, err error) { w.answered(place, err) })
+		s.client.Produce(ctx, &kgo.Record{Value: w.rec}, func(_ *kgo.Record, err error) { w.answered(at, err) })
 	}
 }
 
-// redisPipeline is how many commands go out together. Several such pipelines fill the window, over the connections
-// of the client: the server reads what came on all of them, then syncs once.
-var redisPipeline = envInt("RP", 500)
-
+// pipeline fills the window with pipelines of redisPipeline commands over all connections of the client: the server reads
+// what has come on each of them, and then syncs once.
 func (s *redisStore) pipeline(w *window) error {
-	size := min(redisPipeline, len(w.recs))
+	size := min(redisPipeline, int(w.size))
 	var group sync.WaitGroup
-	for range len(w.recs) / size {
+	for range int(w.size) / size {
 		group.Go(func() {
-			commands := make([]valkey.Completed, 0, size)
-			places := make([]int, 0, size)
+			commands, times := make([]valkey.Completed, 0, size), make([]time.Time, 0, size)
 			for open := true; open; {
-				for len(places) < size && open {
-					var place int
-					if place, open = w.next(); open {
-						places = append(places, place)
-						commands = append(commands, s.xadd(w.recs[place]))
+				commands, times = commands[:0], times[:0]
+				for len(commands) < size && open {
+					var at time.Time
+					if at, open = w.next(); open {
+						commands, times = append(commands, s.xadd(w.rec)), append(times, at)
 					}
 				}
 				for i, r := range s.client.DoMulti(context.Background(), commands...) {
-					w.answered(places[i], r.Error())
+					w.answered(times[i], r.Error())
 				}
-				commands, places = commands[:0], places[:0]
 			}
 		})
 	}
@@ -168,38 +179,35 @@ func (s *redisStore) pipeline(w *window) error {
 	return w.drain()
 }
 
+// redisPipeline and redisMultiplex (the client has two to its power connections) are the best of 20 to 2,500 commands
+// and 4 or 8 connections.
+const (
+	redisPipeline  = 100
+	redisMultiplex = 3
+)
+
 func (s *redisStore) xadd(rec []byte) valkey.Completed {
 	return s.client.B().Xadd().Key(servedName).Id("*").FieldValue().FieldValue("v", valkey.BinaryString(rec)).Build()
 }
 
+// pipeline publishes asynchronously; the answers come in order.
 func (s *jetStore) pipeline(w *window) error {
-	msgs := make([]nats.Msg, len(w.recs))
-	place := make(map[*nats.Msg]int, len(msgs))
-	for i := range msgs {
-		msgs[i] = nats.Msg{Subject: servedName, Data: w.recs[i]}
-		place[&msgs[i]] = i
-	}
-	js, err := jetstream.New(s.conn, jetstream.WithPublishAsyncMaxPending(len(msgs)+1),
-		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { w.answered(place[m], nil) }),
-		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { w.answered(place[m], err) }))
+	times := make(chan time.Time, 2*w.size)
+	js, err := jetstream.New(s.conn, jetstream.WithPublishAsyncMaxPending(2*int(w.size)),
+		jetstream.WithPublishAsyncAckHandler(func(jetstream.JetStream, *nats.Msg, *jetstream.PubAck) { w.answered(<-times, nil) }),
+		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, _ *nats.Msg, err error) { w.answered(<-times, err) }))
 	if err != nil {
 		return err
 	}
 	defer js.CleanupPublisher()
 	for {
-		i, ok := w.next()
+		at, ok := w.next()
 		if !ok {
 			return w.drain()
 		}
-		if _, err := js.PublishMsgAsync(&msgs[i]); err != nil {
-			w.answered(i, err)
+		times <- at
+		if _, err := js.PublishAsync(servedName, w.rec); err != nil {
+			return err
 		}
 	}
-}
-
-func envInt(n string, d int) int {
-	if v, err := strconv.Atoi(os.Getenv(n)); err == nil {
-		return v
-	}
-	return d
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -26,7 +27,7 @@ import (
 // Stores that are asked over a socket of this host: sync is appendfsync always and SyncAlways, and without
 // it everysec, JetStream's default, and Varve's periodic.
 var served = []contender{
-	{name: "varve serve", open: openServed},
+	{name: nodeName, open: openServed},
 	{name: "redis streams", open: openRedis},
 	{name: "jetstream", open: openJetStream},
 }
@@ -43,7 +44,7 @@ type servedVarve struct {
 }
 
 func openServed(dir string, sync bool) (store, error) {
-	o := broker.Options{AutoCreate: true, Log: varve.Options{Fsync: varve.Periodic}}
+	o := broker.Options{AutoCreate: true, Log: varve.Options{Fsync: varve.Periodic, MinFreeBytes: -1}}
 	if sync {
 		o.Log.Fsync = varve.OnCommit
 	}
@@ -126,9 +127,9 @@ func (s *servedVarve) close() error {
 
 // relayed measures one record at a time, from the call of its producer to the moment that a waiting
 // reader has it.
-func relayed(dir string, length time.Duration) (out measurement, err error) {
+func relayed(dir string, sync bool, length time.Duration) (out measurement, err error) {
 	err = inDir(dir, func(dir string) error {
-		opened, err := openServed(dir, true)
+		opened, err := openServed(dir, sync)
 		if err != nil {
 			return err
 		}
@@ -137,26 +138,31 @@ func relayed(dir string, length time.Duration) (out measurement, err error) {
 		if err != nil {
 			return err
 		}
-		arrived := make(chan []byte, 1)
+		arrived := make(chan arrival, 1)
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
 			for ctx.Err() == nil {
-				c.PollFetches(ctx).EachRecord(func(r *kgo.Record) { arrived <- r.Value })
+				c.PollFetches(ctx).EachRecord(func(r *kgo.Record) { arrived <- arrival{time.Now(), r.Value} })
 			}
 		}()
+		settle()
+		var latency histogram
+		rec := records(1, 1, recordBytes)[0]
 		from := now()
-		latency, ops, err := drive(1, 1, length, func(recs [][]byte) error {
-			s.client.Produce(ctx, &kgo.Record{Value: recs[0]}, func(_ *kgo.Record, err error) {
+		for err == nil && time.Since(from.at) < length {
+			binary.LittleEndian.PutUint64(rec, latency.total)
+			sent := time.Now()
+			s.client.Produce(ctx, &kgo.Record{Value: rec}, func(_ *kgo.Record, err error) {
 				if err != nil {
-					arrived <- nil
+					arrived <- arrival{}
 				}
 			})
-			if got := <-arrived; !bytes.Equal(got, recs[0]) {
-				return fmt.Errorf("got %d bytes, sent %d", len(got), len(recs[0]))
+			got := <-arrived
+			if latency.add(got.at.Sub(sent)); !bytes.Equal(got.value, rec) {
+				err = fmt.Errorf("got %d bytes, sent %d", len(got.value), len(rec))
 			}
-			return nil
-		})
-		out = measure(from, now(), ops, ops*recordBytes, s.commits(), latency)
+		}
+		out = measure(from, now(), latency.total, latency.total*recordBytes, s.commits(), &latency)
 		cancel()
 		c.Close()
 		return errors.Join(err, s.close())
@@ -164,10 +170,15 @@ func relayed(dir string, length time.Duration) (out measurement, err error) {
 	return out, err
 }
 
+// arrival is a record as a reader has it.
+type arrival struct {
+	at    time.Time
+	value []byte
+}
+
 // redisStore is a stream of a redis-server, or of the valkey-server that came of it, in a process of its
 // own. The client gathers the commands of all callers into pipelines.
 type redisStore struct {
-	counter
 	cmd    *exec.Cmd
 	client valkey.Client
 }
@@ -197,7 +208,7 @@ func openRedis(dir string, sync bool) (store, error) {
 		return nil, err
 	}
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		s.client, err = valkey.NewClient(valkey.ClientOption{InitAddress: []string{address}, DisableCache: true})
+		s.client, err = valkey.NewClient(valkey.ClientOption{InitAddress: []string{address}, DisableCache: true, PipelineMultiplex: redisMultiplex})
 		if err == nil {
 			err = s.client.Do(context.Background(), s.client.B().Xlen().Key(servedName).Build()).Error()
 		}
@@ -219,7 +230,7 @@ func redisServer() (string, error) {
 
 func (s *redisStore) append(recs [][]byte) error {
 	for _, rec := range recs {
-		if err := s.client.Do(context.Background(), s.client.B().Xadd().Key(servedName).Id("*").FieldValue().FieldValue("v", valkey.BinaryString(rec)).Build()).Error(); err != nil {
+		if err := s.client.Do(context.Background(), s.xadd(rec)).Error(); err != nil {
 			return err
 		}
 	}
@@ -255,7 +266,6 @@ func (s *redisStore) close() error {
 
 // jetStore is a stream of a NATS server in this process.
 type jetStore struct {
-	counter
 	server *server.Server
 	conn   *nats.Conn
 	js     jetstream.JetStream
