@@ -124,6 +124,9 @@ func (n *Node) listen(said io.Reader, ready chan<- []string) {
 	close(n.exited)
 }
 
+// Pid returns the process of this life.
+func (n *Node) Pid() int { return n.cmd.Process.Pid }
+
 // Kill ends the life with SIGKILL.
 func (n *Node) Kill() {
 	_ = n.cmd.Process.Kill() // it may have ended

@@ -31,7 +31,7 @@ func number(t *testing.T, env string, byDefault int) int {
 }
 
 // client connects to a node; it tries again soon, as nodes are killed here.
-func client(t *testing.T, n *brokertest.Node, opts ...kgo.Opt) *kgo.Client {
+func client(t testing.TB, n *brokertest.Node, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	c, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(n.Addr), kgo.MetadataMinAge(10 * time.Millisecond),
@@ -46,7 +46,7 @@ func client(t *testing.T, n *brokertest.Node, opts ...kgo.Opt) *kgo.Client {
 }
 
 // create creates a topic.
-func create(ctx context.Context, t *testing.T, n *brokertest.Node, topic string, partitions int32) {
+func create(ctx context.Context, t testing.TB, n *brokertest.Node, topic string, partitions int32) {
 	t.Helper()
 	if _, err := kadm.NewClient(client(t, n)).CreateTopic(ctx, partitions, 1, nil, topic); err != nil {
 		t.Fatal(err)
