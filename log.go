@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"varve/core"
+	"varve/core/segment"
 	"varve/tiers/cold"
 	"varve/tiers/disk"
 	"varve/tiers/disk/osfs"
@@ -219,7 +220,12 @@ func (l *Log) report() {
 	s := l.Stats()
 	l.mu.Lock()
 	unknown := slices.Clone(l.core.Plan().Unknown)
+	void, from := voidFiles(l.core.Plan())
 	l.mu.Unlock()
+	if len(void) > 0 {
+		l.logger.Warn("varve: a later owner of the log has gone on without the records of these files: they are not served, and kept until retention removes them",
+			"dir", l.name, "from", from, "files", void)
+	}
 	if len(unknown) > 0 {
 		l.logger.Warn("varve: files that are not the log's are left alone", "dir", l.name, "files", unknown)
 	}
@@ -228,6 +234,19 @@ func (l *Log) report() {
 	}
 	l.logger.Info("varve: log is open", "dir", l.name, "start", s.Start, "committed", s.Committed, "epoch", s.Epoch,
 		"recovery", s.Recovery, "torn_bytes", s.TornBytes, "rescued_bytes", s.RescuedBytes)
+}
+
+// voidFiles returns the files of which nothing is served, and the first offset in them.
+func voidFiles(p *core.Plan) (names []string, from int64) {
+	for i := range p.Files {
+		if f := &p.Files[i]; f.Fate == core.FateVoid {
+			if len(names) == 0 || f.Entry.Base < from {
+				from = f.Entry.Base
+			}
+			names = append(names, segment.Name(f.Entry.Base, f.Entry.ID))
+		}
+	}
+	return names, from
 }
 
 // Close ends the log: what is pending is committed, the active segment sealed, the directory given

@@ -171,6 +171,10 @@ func (b *Broker) openLog(d topics.Dir, config []topics.Pair, create bool) (*serv
 		return nil, err
 	}
 	s := l.Stats()
+	if !create && errors.Is(listed, disk.ErrNotExist) {
+		b.logger.Warn("broker: the directory of a partition was gone, and is made anew from its tiers: what they did not have yet was there alone",
+			"partition", d.String(), "start", s.Start, "end", s.Committed)
+	}
 	return &served{log: l, config: slices.Clone(config), epoch: int32(s.Epoch)}, nil
 }
 

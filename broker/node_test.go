@@ -327,7 +327,13 @@ func TestColdTier(t *testing.T) {
 	}
 	shut(t, b)
 	must(t, os.RemoveAll(filepath.Join(dir, "topics", "a", "1", "1")))
+	var said lockedBuffer
+	o.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	b = open(t, dir, o)
+	if !strings.Contains(said.String(), "made anew from its tiers") || !strings.Contains(said.String(), "partition=topics/a/1/1 start=0 end=1") {
+		t.Errorf("nothing is said: %s", said.String())
+	}
+	o.Logger = nil
 	x, err := b.Topic("a")
 	must(t, err)
 	p, _ := x.Partition(1)
