@@ -229,7 +229,7 @@ func (b *Broker) part(d topics.Dir) *Partition {
 	at := place{d.Incarnation, d.Partition}
 	p := b.parts[at]
 	if p == nil {
-		p = &Partition{Number: d.Partition}
+		p = &Partition{Number: d.Partition, Dir: b.tree.name() + "/" + d.String()}
 		p.state.Store(&served{err: offline(d, errNotYet), epoch: -1})
 		b.parts[at] = p
 	}

@@ -37,6 +37,7 @@ func (t *Topic) Partition(i int32) (*Partition, error) {
 // Partition is one partition of a topic.
 type Partition struct {
 	Number int32
+	Dir    string // of its log, as messages call it
 
 	state atomic.Pointer[served]
 }

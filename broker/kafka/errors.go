@@ -68,6 +68,3 @@ func (s *Server) partition(topic string, number int32) (*broker.Partition, *varv
 	}
 	return p, log, none
 }
-
-// errKind is a batch in a partition that no client of Kafka's has written.
-var errKind = errors.New("kafka: a batch that is no RecordBatch")

@@ -195,7 +195,7 @@ func (c *conn) fillPart(f *fetched, p *fetchedPart) {
 	for !f.full {
 		b, err := r.peek()
 		if err == nil && b != nil {
-			err = isBatch(b)
+			c.s.standIn(p.p, b)
 		}
 		if err != nil {
 			if p.bytes == 0 { // else the next request will meet it
@@ -217,15 +217,6 @@ func (c *conn) fillPart(f *fetched, p *fetchedPart) {
 	if to := len(f.pieces); to > from {
 		p.pieces = append(p.pieces, pieceRange{from, to})
 	}
-}
-
-// isBatch says whether a batch of the log is one of Kafka's: who has the log open may append others.
-func isBatch(b *varve.BatchView) error {
-	if b.Kind != varve.KindKafka {
-		return errKind
-	}
-	_, err := batch.Stored(b.Payload)
-	return err
 }
 
 // fail ends a part with an error that it was read with.

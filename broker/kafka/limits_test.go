@@ -2,16 +2,12 @@ package kafka_test
 
 import (
 	"fmt"
-	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"varve"
 	"varve/broker/kafka"
-	"varve/tiers/tiertest"
 )
 
 // waiting is a fetch of several topics that would wait long for much.
@@ -139,32 +135,5 @@ func TestManyPartitionsAreReadOnce(t *testing.T) {
 	}
 	if read[0] == 0 || read[1] != read[0] {
 		t.Errorf("%d bytes were read, then %d more", read[0], read[1]-read[0])
-	}
-}
-
-// TestStrangeBatches: what somebody else appended to a partition's log ends a fetch with a code, and the log
-// names the partition, once.
-func TestStrangeBatches(t *testing.T) {
-	var lines strings.Builder
-	n := startNode(t, t.TempDir(), kafka.Options{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
-	for _, name := range []string{"short", "other"} {
-		p, _ := n.topic(name, 1).Partition(0)
-		if name == "other" {
-			if _, err := p.Log().Append(t.Context(), varve.Record{Value: []byte("v")}); err != nil {
-				t.Fatal(err)
-			}
-		} else if _, err := p.Log().AppendBatch(varve.Batch{Kind: varve.KindKafka, Records: 1, Payload: make([]byte, 20)}); err != nil {
-			t.Fatal(err)
-		}
-		tiertest.Eventually(t, "it is there", func() bool { return p.Log().Committed() == 1 })
-		for range 10 {
-			if got := n.raw().fetch(name, 0); got.ErrorCode != 56 {
-				t.Errorf("%s: code %d", name, got.ErrorCode)
-			}
-		}
-	}
-	n.stop()
-	if got := lines.String(); strings.Count(got, "a fetch failed") != 1 || !strings.Contains(got, "topic=short") {
-		t.Error(got)
 	}
 }

@@ -126,8 +126,8 @@ func (c *conn) firstAt(ctx context.Context, log *varve.Log, ms int64) (offset, a
 
 // firstIn looks into a batch.
 func (c *conn) firstIn(b *varve.BatchView, from, ms int64) (offset, at int64, ok bool, err error) {
-	if b.Kind != varve.KindKafka {
-		return -1, -1, false, errKind
+	if foreign(b) {
+		return -1, -1, false, nil // no client sees a record of it
 	}
 	h, err := batch.Stored(b.Payload)
 	if err != nil {

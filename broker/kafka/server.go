@@ -81,6 +81,8 @@ type Server struct {
 	conns     map[*conn]struct{}
 	running   sync.WaitGroup // connections
 
+	strangers strangers
+
 	counts counts
 
 	lines struct{ turnedAway, refused, fetch, create sparse } // of which there may be many

@@ -209,3 +209,19 @@ func SetMaxTime(b []byte, h *Header, ms int64, isAppendTime bool) {
 	binary.BigEndian.PutUint64(b[atMaxTime:], uint64(ms))
 	binary.BigEndian.PutUint32(b[atCRC:], crc32.Checksum(b[atBody:], castagnoli))
 }
+
+// Empty returns a batch without records that stands for as many offsets, as a compacted log of Kafka's has
+// them: a client gets nothing of it, and goes on behind it.
+func Empty(offsets uint32, ms int64) []byte {
+	b := make([]byte, HeaderBytes)
+	binary.BigEndian.PutUint32(b[atLength:], HeaderBytes-atEpoch)
+	b[atMagic] = magic
+	binary.BigEndian.PutUint32(b[atLastDelta:], offsets-1)
+	binary.BigEndian.PutUint64(b[atBaseTime:], uint64(ms))
+	binary.BigEndian.PutUint64(b[atMaxTime:], uint64(ms))
+	for i := atProducer; i < atCount; i++ { // no producer: -1, -1, -1
+		b[i] = 0xff
+	}
+	binary.BigEndian.PutUint32(b[atCRC:], crc32.Checksum(b[atBody:], castagnoli))
+	return b
+}

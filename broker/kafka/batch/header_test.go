@@ -139,6 +139,28 @@ func TestPatchKeepsTheChecksum(t *testing.T) {
 	}
 }
 
+// An empty batch has a header that says the truth, and no records; a producer may not send one.
+func TestEmpty(t *testing.T) {
+	b := Empty(7, 1234)
+	Patch(b, 40, 3)
+	h, err := Stored(b)
+	if err != nil || h != (Header{BaseTime: 1234, MaxTime: 1234, ProducerID: -1, ProducerEpoch: -1, Sequence: -1}) {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if delta := binary.BigEndian.Uint32(b[23:]); delta != 6 || !bytes.Equal(seal(bytes.Clone(b)), b) {
+		t.Errorf("last offset delta %d, or length or checksum are wrong", delta)
+	}
+	var w Walker
+	w.Plain(&h, Records(b))
+	if _, _, ok := w.Next(); ok || w.Err() != nil {
+		t.Errorf("a record, or %v", w.Err())
+	}
+	var e *Error
+	if _, err := Parse(b); !errors.As(err, &e) || e.Fault != Invalid {
+		t.Errorf("got %v, want an invalid batch", err)
+	}
+}
+
 func TestSetMaxTime(t *testing.T) {
 	b := three()
 	h, _ := Parse(b)
