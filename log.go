@@ -215,16 +215,26 @@ const (
 	lockPause = 5 * time.Millisecond
 )
 
+var errSlotMissing = errors.New("it is missing")
+
 // report logs what recovery found.
 func (l *Log) report() {
 	s := l.Stats()
 	l.mu.Lock()
 	unknown := slices.Clone(l.core.Plan().Unknown)
 	void, from := voidFiles(l.core.Plan())
+	found := *l.core.Found()
 	l.mu.Unlock()
 	if len(void) > 0 {
 		l.logger.Warn("varve: a later owner of the log has gone on without the records of these files: they are not served, and kept until retention removes them",
 			"dir", l.name, "from", from, "files", void)
+	}
+	for i := range found.Valid {
+		if found.Winner >= 0 && !found.Valid[i] {
+			cause := cmp.Or(found.Problems[i], errSlotMissing)
+			l.logger.Warn("varve: one of the two copies of the superblock is not whole; it was written anew; if it was the newer one, records that it alone proved may be missing at the end",
+				"dir", l.name, "slot", i, "error", cause)
+		}
 	}
 	if len(unknown) > 0 {
 		l.logger.Warn("varve: files that are not the log's are left alone", "dir", l.name, "files", unknown)

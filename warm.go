@@ -206,8 +206,11 @@ func (l *Log) reportWarm() {
 	case failure != nil:
 		if r.fails++; r.fails == tierFailsMax {
 			s := l.core.Stats()
-			l.logger.Warn("varve: the warm tier does not answer as it should", "dir", l.name, "error", failure, "mirrored", s.WarmEnd,
-				"lag_bytes", s.WarmLagBytes)
+			mirrored, lag := any(s.WarmEnd), any(s.WarmLagBytes)
+			if p := l.core.Phase(); p == core.Opening || p == core.Recovering { // it was not asked yet
+				mirrored, lag = "unknown", "unknown"
+			}
+			l.logger.Warn("varve: the warm tier does not answer as it should", "dir", l.name, "error", failure, "mirrored", mirrored, "lag_bytes", lag)
 		}
 	case r.fails >= tierFailsMax:
 		l.logger.Info("varve: the warm tier answers again", "dir", l.name)

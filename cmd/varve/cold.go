@@ -133,6 +133,9 @@ func (c *scrubCommand) scrub(ctx context.Context, s *streams, t *coldTier, prefi
 	if errors.Is(err, scrub.ErrNothing) {
 		return c.nothing(name)
 	}
+	if err != nil && r.Manifest == nil && r.Objects == 0 && !r.Damaged() { // it was not seen at all
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	x := c.report(r)
 	if err == nil && c.Repair && r.Manifest != nil {
 		x.Repaired, err = r.Repair(ctx, t.bucket, c.OlderThan)

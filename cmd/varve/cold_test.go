@@ -313,10 +313,10 @@ func TestBucketAndLogApart(t *testing.T) {
 		{"empty", "link/bucket"},
 	} {
 		args := []string{"log", "append", "--dir", root + "/" + x[0], "--cold-url", "file://" + root + "/" + x[1], "--min-free-bytes", "0", "--create"}
-		fails(t, root, exitFailed, args, "cold.url", "share a directory", "one of its own")
+		fails(t, root, exitUsage, args, "cold.url", "share a directory", "one of its own")
 	}
 	mustRun(t, "x\n", "log", "append", "--dir", root+"/orders", "--cold-url", "file://"+root+"/orders.bucket", "--min-free-bytes", "0", "--create")
-	fails(t, root, exitFailed, []string{"log", "read", "--dir", root + "/orders", "--cold-url", "file://" + root}, "share a directory")
+	fails(t, root, exitUsage, []string{"log", "read", "--dir", root + "/orders", "--cold-url", "file://" + root}, "share a directory")
 }
 
 // TestBucketOfAnotherLog: two logs cannot share a place in the bucket.

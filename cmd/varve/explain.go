@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"strings"
 	"time"
 
 	"varve"
@@ -38,7 +36,6 @@ func (c *explainCommand) Run(s *streams, from *origins) error {
 		}
 		x.Settings = append(x.Settings, keyValue{k.name, k.text(&c.nodeSettings), where})
 	}
-	x.Warnings = append(x.Warnings, strayVariables()...)
 	if c.JSON {
 		e := json.NewEncoder(s.out)
 		e.SetIndent("", "  ")
@@ -243,24 +240,4 @@ func warnings(s *settings) []string {
 
 func limited(s *settings) bool {
 	return s.LocalRetentionBytes != varve.Unlimited || s.LocalRetentionAge != varve.Unlimited
-}
-
-// strayVariables are variables of the environment that look like settings and are none.
-func strayVariables() (all []string) {
-	for _, pair := range os.Environ() {
-		name, _, _ := strings.Cut(pair, "=")
-		if !strings.HasPrefix(name, "VARVE_") {
-			continue
-		}
-		best, distance := "", 3
-		for i := range table {
-			if d := editDistance(name, table[i].env); d < distance {
-				best, distance = table[i].env, d
-			}
-		}
-		if best != "" && distance > 0 {
-			all = append(all, fmt.Sprintf("%s is no setting, and has no effect (%s?)", name, best))
-		}
-	}
-	return all
 }

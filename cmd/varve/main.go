@@ -152,7 +152,9 @@ func (s *streams) advice(err error) string {
 	case errors.Is(err, varve.ErrNoSpace), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "; free some space" + s.room
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return "; appending and repairing need a directory that may be written to, log read and log check only read"
+		return "; it takes the right to read there, and to write for appends and repairs: log read and log check only read"
+	case errors.Is(err, syscall.ENOTDIR):
+		return "; name the directory of a log"
 	}
 	return ""
 }

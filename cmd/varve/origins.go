@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -55,6 +56,28 @@ func (o *origins) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any
 	return nil, nil
 }
 
+// strayVariable refuses a variable of the environment that is all but the name of a setting, as a file is
+// refused for such a key. What resembles none may be somebody else's.
+func strayVariable() error {
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		own, ours := strings.CutPrefix(name, "VARVE_")
+		if !ours || name == "VARVE_CONFIG" {
+			continue
+		}
+		best, distance := "", 1+min(2, len(own)/3)
+		for i := range table {
+			if d := editDistance(name, table[i].env); d < distance {
+				best, distance = table[i].env, d
+			}
+		}
+		if best != "" && distance > 0 {
+			return fmt.Errorf("%s: expected a setting that there is (%s?), found an unknown one; unset it", name, best)
+		}
+	}
+	return nil
+}
+
 func isSet(env string) bool {
 	_, ok := os.LookupEnv(env)
 	return ok
@@ -77,6 +100,9 @@ func (o *origins) load(ctx *kong.Context) {
 		}
 		if path != "" {
 			o.file, o.err = readConfigFile(path)
+		}
+		if o.err == nil {
+			o.err = strayVariable()
 		}
 	}
 }

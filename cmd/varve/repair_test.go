@@ -210,3 +210,26 @@ func TestRepairOfAGoodLog(t *testing.T) {
 		}
 	}
 }
+
+// TestSlotThatIsNotWhole: a log opens with one copy of its superblock, and says that the other one may have known of
+// more; that is said once, because the open writes it anew.
+func TestSlotThatIsNotWhole(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		dir := t.TempDir() + "/log"
+		mustRun(t, "1\n2\n", appendArgs(dir)...)
+		if err := os.WriteFile(dir+"/super.1", []byte("junk"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"warning: one of the two copies of the superblock is not whole", "slot: 1", "may be missing at the end"}
+		if gone {
+			want = append(want, "it is missing")
+			if err := os.Remove(dir + "/super.1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		contains(t, varveRun(t, "3\n", appendArgs(dir)...).err, want...)
+		if r := varveRun(t, "4\n", appendArgs(dir)...); strings.Contains(r.err, "warning") {
+			t.Error(r.err)
+		}
+	}
+}

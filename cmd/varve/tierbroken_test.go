@@ -143,3 +143,26 @@ func TestServerThatHangs(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
+
+// TestBucketThatNeverWas: what a log is given for the first time, and is not there, is a mistake or to be made: it is
+// not waited for. A copy of a bucket without its own directory is none, and a scrub of it claims nothing.
+func TestBucketThatNeverWas(t *testing.T) {
+	root := t.TempDir()
+	dir, config := root+"/orders", tiered(t, root)
+	mustRun(t, "1\n", appendArgs(dir)...)
+	began := time.Now()
+	fails(t, root, exitFailed, logArgs("append", dir, "--config", config), "the bucket is not there", "to begin a new bucket: --create")
+	if took := time.Since(began); took > tierWait/2 {
+		t.Errorf("it took %v", took)
+	}
+	mustRun(t, "1\n", logArgs("append", dir, "--config", config, "--create")...)
+	if err := os.RemoveAll(root + "/bucket/.varve"); err != nil {
+		t.Fatal(err)
+	}
+	r := fails(t, root, exitFailed, []string{"cold", "scrub", "--dir", dir, "--config", config}, "bring .varve along if this is a copy")
+	if strings.Contains(r.out, "verified") {
+		t.Error(r.out)
+	}
+	fails(t, root, exitUsage, []string{"log", "check", "--dir", dir, "--cold-url", "file://" + dir + "/bucket"}, "give the bucket one of its own")
+	fails(t, root, exitFailed, []string{"log", "check", "--dir", config}, "name the directory of a log")
+}

@@ -117,7 +117,7 @@ func (s *tierSettings) apart(dir string, use access) error {
 		dir, bucket = resolved(dir), resolved(bucket)
 	}
 	if within(dir, bucket) || within(bucket, dir) {
-		return fmt.Errorf("cold.url: the bucket %s and the log %s share a directory: give the bucket one of its own", bucket, dir)
+		return usageError{fmt.Errorf("cold.url: the bucket %s and the log %s share a directory: give the bucket one of its own", bucket, dir)}
 	}
 	return nil
 }
@@ -270,6 +270,10 @@ func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *va
 	if err != nil {
 		return nil, nil, err
 	}
+	if errors.Is(t.down, dirbucket.ErrAbsent) && !s.Create && holdsLog(dir) && !manifestSeen(dir) { // it has never been there
+		t.close()
+		return nil, nil, fmt.Errorf("cold.url: %w; to begin a new bucket: --create", t.down)
+	}
 	if known && errors.Is(t.down, dirbucket.ErrAbsent) {
 		t.down = fmt.Errorf("--create makes no new bucket for a log that has records in one, unless accept_loss gives those up: %w", t.down)
 	}
@@ -385,7 +389,11 @@ func awaitTiers(ctx context.Context, out *streams, l *varve.Log) error {
 		tier, tierWait, oneLine(down))
 	for end := time.Now().Add(tierWait); s.Phase == "recovering"; s = l.Stats() {
 		if time.Now().After(end) {
-			return fmt.Errorf("%w: %w", varve.ErrTierDown, cmp.Or(s.ColdError, s.WarmError, down))
+			err := cmp.Or(s.ColdError, s.WarmError, down)
+			if warmDenied(err) {
+				return fmt.Errorf("%w: %w%s", varve.ErrTierDown, err, warmNext(err))
+			}
+			return fmt.Errorf("%w: %w", varve.ErrTierDown, err)
 		}
 		select {
 		case <-ctx.Done():

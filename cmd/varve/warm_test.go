@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"varve/tiers/tiertest"
 )
@@ -169,4 +171,31 @@ func TestWarmServerStops(t *testing.T) {
 	contains(t, r.err, "warning: the warm tier does not answer: look at the warm tier: ", "what it alone holds is not shown")
 	r = varveRun(t, "", "log", "tiers", "--dir", dir, "--config", config)
 	contains(t, r.out, "Valkey  does not answer")
+}
+
+// TestWarmUserLacksACommand: the error names the user and the command, and says what to do.
+func TestWarmUserLacksACommand(t *testing.T) {
+	defer func(d time.Duration) { tierWait = d }(tierWait)
+	tierWait = time.Second
+	primary, _ := tiertest.StartPair(t)
+	dir := filepath.Join(t.TempDir(), "orders")
+	mustRun(t, "x\n", "log", "append", "--create", "--dir", dir, "--config", warmConfig(t, primary, ""))
+	secret := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(secret, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := warmConfig(t, primary, "  username: k1\n  password_file: "+secret)
+	all := []string{
+		"+xadd", "+xrange", "+xrevrange", "+xlen", "+xinfo|stream", "+xtrim", "+type", "+wait", "+role", "+info", "+config|get", "+client|id",
+	}
+	for i, command := range map[int]string{0: "xadd", 1: "xrange", 2: "xrevrange"} {
+		primary.Do(append([]string{"ACL", "SETUSER", "k1", "reset", "on", ">secret", "~varve:{orders}"}, slices.Delete(slices.Clone(all), i, i+1)...)...)
+		r := varveRun(t, "x\n", "log", "append", "--dir", dir, "--config", config)
+		contains(t, r.err, "NOPERM User k1 has no permissions to run the '"+command+"' command", "give the user its commands")
+		if r.code != exitFailed || strings.Contains(r.err, "expected a Valkey server") || strings.Contains(r.err, "mirrored: 0") {
+			t.Errorf("without %s: %+v", command, r)
+		}
+	}
+	primary.Do(append([]string{"ACL", "SETUSER", "k1", "reset", "on", ">secret", "~varve:{orders}"}, all...)...)
+	mustRun(t, "x\n", "log", "append", "--dir", dir, "--config", config)
 }

@@ -189,14 +189,20 @@ func (s *tierSettings) removeWarm(dir string) error {
 // warmOutage reports whether an error says that the warm tier does not answer now, rather than that it
 // never will with this configuration.
 func warmOutage(err error) bool {
-	return !errors.Is(err, client.ErrDenied) && !errors.Is(err, valkey.ErrProtocol) && !errors.As(err, new(*tls.CertificateVerificationError)) &&
+	return !warmDenied(err) && !errors.Is(err, valkey.ErrProtocol) && !errors.As(err, new(*tls.CertificateVerificationError)) &&
 		!errors.As(err, new(tls.RecordHeaderError)) && !errors.As(err, new(x509.HostnameError)) && !errors.As(err, new(x509.UnknownAuthorityError))
+}
+
+// warmDenied reports whether the server refuses the credentials, or a command to the user.
+func warmDenied(err error) bool {
+	var answer *valkey.ServerError
+	return errors.Is(err, client.ErrDenied) || errors.As(err, &answer) && answer.Outcome == valkey.Denied
 }
 
 // warmNext says what to do about an error that stays.
 func warmNext(err error) string {
 	switch {
-	case errors.Is(err, client.ErrDenied):
+	case warmDenied(err):
 		return "; set warm.username and warm.password_file, or give the user its commands and keys"
 	case errors.Is(err, valkey.ErrProtocol):
 		return "; expected a Valkey server there, with TLS if warm.tls is true"
@@ -206,7 +212,7 @@ func warmNext(err error) string {
 
 // named says of a refusal which key it is about, and of an error that stays what to do.
 func (t *warmTier) named(err error) error {
-	if errors.Is(err, client.ErrDenied) {
+	if warmDenied(err) {
 		return fmt.Errorf("%w%s", err, warmNext(err))
 	}
 	if r := (*varve.RefusedError)(nil); errors.As(err, &r) && r.Name == "warm" {

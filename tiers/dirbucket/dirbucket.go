@@ -78,7 +78,7 @@ func (b *Bucket) begin() error {
 	text, err := readSmall(b.root, formatFile)
 	switch {
 	case errors.Is(err, tiers.ErrNotFound):
-		return fmt.Errorf("%w: %s is missing: this is no bucket: mount the right file system, or create a bucket in an empty directory", ErrAbsent, formatFile)
+		return fmt.Errorf("%w: %s is missing: this is no bucket: mount the right file system, bring %s along if this is a copy of one, or create a bucket in an empty directory", ErrAbsent, formatFile, own)
 	case err != nil:
 		return err
 	case text != formatText:

@@ -24,7 +24,7 @@ func TestOutcomes(t *testing.T) {
 		"":                                                                                 Failed,
 	} {
 		r := refusal(&Reply{Kind: Error, Text: []byte(text)})
-		if r.Outcome != want || (r.Text != "") != (want == Failed && text != "") {
+		if r.Outcome != want || (r.Text != "") != (want == Denied || want == Failed && text != "") {
 			t.Errorf("%q: %+v, want %v", text, r, want)
 		}
 	}

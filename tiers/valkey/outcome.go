@@ -33,7 +33,7 @@ func (o Outcome) String() string {
 	return "unknown outcome"
 }
 
-// Refusal is the outcome of a command, with what the server said where no Outcome stands for it.
+// Refusal is the outcome of a command, with what the server said where no Outcome stands for all of it.
 type Refusal struct {
 	Outcome Outcome
 	Text    string
@@ -70,7 +70,10 @@ func refusal(r *Reply) Refusal {
 	text := bytes.TrimPrefix(r.Text, []byte("ERR ")) // client libraries take it away
 	for i := range prefixes {
 		if bytes.HasPrefix(text, []byte(prefixes[i].text)) {
-			return Refusal{Outcome: prefixes[i].outcome}
+			if r := (Refusal{Outcome: prefixes[i].outcome}); r.Outcome != Denied {
+				return r
+			}
+			return Refusal{Denied, string(r.Text)} // it names the user and the command
 		}
 	}
 	return Refusal{Failed, string(r.Text)}

@@ -131,7 +131,10 @@ func (s *Store) fail(op string, err error) error {
 	return e
 }
 
-// protocol reports a reply that no server gives.
+// protocol reports a reply that no server gives, or an error that a server gave in place of a reply.
 func (s *Store) protocol(op, expected string, r *Reply) error {
+	if r.Kind == Error {
+		return s.fail(op, s.lose(&ServerError{refusal(r).Outcome, string(r.Text)}))
+	}
 	return s.fail(op, s.lose(fmt.Errorf("%w: expected %s, found %v %.80q", ErrProtocol, expected, r.Kind, r.Text)))
 }
