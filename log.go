@@ -63,8 +63,9 @@ type Log struct {
 	stopped bool
 	asked   core.Time // Mono; since when tiers that an open asks gave no answer that was of use; 0: they did
 
-	coldFails int        // completions in a row after which the cold tier had not answered
-	warmFails warmReport // what was logged of the warm tier
+	damages   map[string]time.Duration // when each was logged
+	coldFails int                      // completions in a row after which the cold tier had not answered
+	warmFails warmReport               // what was logged of the warm tier
 
 	lanesDone sync.WaitGroup
 	idle      chan struct{} // closed when the core is closed and no effect is in flight

@@ -302,13 +302,6 @@ func startInFile(s *disk.Store, x *core.Extent, log segment.LogID, t int64, h *d
 	return base
 }
 
-func (l *Log) damaged(d *CorruptError) {
-	now := l.enter()
-	l.core.Damaged(now, d)
-	l.settle(now)
-	l.logger.Error("varve: damage", "dir", l.name, "error", d)
-}
-
 func (l *Log) awaitMore(ctx context.Context, than int64) error {
 	return l.await(ctx, func() (bool, error) {
 		if l.shut.Load() {

@@ -69,7 +69,9 @@ func (c *conn) serve() {
 	switch {
 	case errors.As(err, &malformed), errors.As(err, &frame):
 		c.s.counts.malformed.Add(1)
-		c.s.o.Logger.Warn("kafka: a connection is closed", "remote", c.nc.RemoteAddr(), "client", c.client, "error", err)
+		if skipped, tell := c.s.lines.malformed.tell(time.Now()); tell {
+			c.s.o.Logger.Warn("kafka: a connection is closed", "remote", c.nc.RemoteAddr(), "client", c.client, "error", err, "not_told", skipped)
+		}
 	case !errors.Is(err, io.EOF) && !errors.Is(err, errInterrupted):
 		c.s.o.Logger.Debug("kafka: a connection ended", "remote", c.nc.RemoteAddr(), "client", c.client, "error", err)
 	}

@@ -25,4 +25,8 @@
 // in the log. ErrUnknown, where it may be, is NOT_ENOUGH_REPLICAS_AFTER_APPEND: clients hold that for
 // "appended, not confirmed", send the batch again, and an idempotent one gets its first offsets if it
 // was there. A poisoned log answers KAFKA_STORAGE_ERROR, which can be tried again, too, and is definite.
+//
+// A read that meets damage is CORRUPT_MESSAGE, which clients tell their users; by most other codes they ask again in
+// silence. While a log waits for a tier to know all that it holds, its end is OFFSET_NOT_AVAILABLE: never one below
+// what was acked.
 package kafka

@@ -222,7 +222,7 @@ func (c *conn) fillPart(f *fetched, p *fetchedPart) {
 // fail ends a part with an error that it was read with.
 func (f *fetched) fail(p *fetchedPart, err error) {
 	p.code, f.told = verdict.Read(err), true
-	if p.code != kafkaStorageError {
+	if p.code != kafkaStorageError && p.code != corruptMessage {
 		return
 	}
 	if skipped, tell := f.s.lines.fetch.tell(time.Now()); tell {

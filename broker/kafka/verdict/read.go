@@ -10,6 +10,7 @@ import (
 func Read(err error) Code {
 	var trimmed *core.TrimmedError
 	var diverged *core.DivergedError
+	var damaged *core.CorruptError
 	switch {
 	case err == nil:
 		return None
@@ -17,6 +18,8 @@ func Read(err error) Code {
 		return OffsetOutOfRange
 	case errors.Is(err, core.ErrClosed):
 		return NotLeaderOrFollower
+	case errors.As(err, &damaged):
+		return CorruptMessage // which clients tell their users: by most others they ask again, and again, in silence
 	}
 	return KafkaStorageError
 }

@@ -51,7 +51,7 @@ func TestCodes(t *testing.T) {
 	}
 	for err, want := range map[error]Code{
 		nil: None, &core.TrimmedError{}: OffsetOutOfRange, &core.DivergedError{}: OffsetOutOfRange, core.ErrOutOfRange: OffsetOutOfRange,
-		&core.TierError{}: KafkaStorageError, &core.CorruptError{}: KafkaStorageError, core.ErrClosed: NotLeaderOrFollower,
+		&core.TierError{}: KafkaStorageError, &core.CorruptError{}: CorruptMessage, core.ErrClosed: NotLeaderOrFollower,
 	} {
 		if got := Read(err); got != want {
 			t.Errorf("read, %v: code %d, want %d", err, got, want)
