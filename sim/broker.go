@@ -29,6 +29,7 @@ type broker struct {
 	requests  []request // by node.OpID
 	clients   [clientsMax]client
 	producers [producersMax]producer
+	stands    [topicsMax][partitionsMax]stand
 	readers   []*nodeReader
 	retrying  bool
 	doubts    []node.OpID // told that nobody knows, until the catalogue is open again
@@ -54,6 +55,7 @@ func (b *broker) reset() {
 	b.units = append(b.units, b.newUnit())
 	b.requests = append(b.requests[:0], request{})
 	b.clients, b.producers = [clientsMax]client{}, [producersMax]producer{}
+	b.stands = [topicsMax][partitionsMax]stand{}
 	for i := range b.producers {
 		b.producers[i].id = -1
 	}

@@ -33,12 +33,32 @@ type request struct {
 	place  int32
 	offset core.Offset
 	bytes  int
+	last   int32 // epoch of the last record that it brings, -1: none
 	read   *nodeReader
 	fetch  *core.Fetch
 }
 
 // client asks for one thing at a time.
 type client struct{ busy node.OpID }
+
+// stand is where the clients of a partition have got to: the next offset, and the epoch of the record before
+// it, -1 without one.
+type stand struct {
+	topic node.OpID
+	next  core.Offset
+	epoch int32
+}
+
+// stoodAt notes where clients have got to.
+func (b *broker) stoodAt(r *request) {
+	if !r.told || r.answer.Result != node.Done {
+		return
+	}
+	s := &b.stands[r.name][r.part]
+	if r.last >= 0 || s.topic != r.topic {
+		*s = stand{r.topic, r.answer.Next, r.last}
+	}
+}
 
 // producer is an idempotent producer, which any client may be.
 type producer struct {
@@ -118,6 +138,10 @@ func (b *broker) operation(e *Event) {
 		b.fetch(client, e)
 	case ListEnds:
 		b.listEnds(client, e)
+	case EpochEnds:
+		b.epochEnds(client, e)
+	case DeleteRecords:
+		b.deleteRecords(client, e)
 	}
 }
 
@@ -285,6 +309,8 @@ func (b *broker) delivered(id node.OpID) {
 	switch r.kind {
 	case Produce:
 		b.producedBy(id, r)
+	case Fetch:
+		b.stoodAt(r)
 	case producerInit:
 		p := &b.producers[r.producer-1]
 		p.asked = false

@@ -241,7 +241,9 @@ func (b *broker) outcomes(u *unit) {
 func (b *broker) listEnds(client uint8, e *Event) {
 	id := b.call(client, ListEnds, node.Request{Kind: node.Ends, Name: int8(e.A), Partition: int32(e.B)})
 	if u, f := b.partition(id); u != nil {
-		b.reply(id, node.Answer{Result: node.Done, Topic: f.topic, Offset: u.log.Committed(), Epoch: int32(u.log.Epoch())})
+		b.reply(id, node.Answer{
+			Result: node.Done, Topic: f.topic, Offset: u.log.Committed(), Start: u.log.Start(), Epoch: int32(u.log.Epoch()),
+		})
 	}
 }
 
@@ -255,7 +257,10 @@ func (b *broker) fetch(client uint8, e *Event) {
 	r := &b.requests[id]
 	r.place, r.bytes = u.place, int(e.D)
 	start, committed := u.log.Start(), u.log.Committed()
-	r.offset = start + (committed-start)*e.C/1000
+	r.offset, r.last = start+(committed-start)*min(e.C, 1000)/1000, -1
+	if e.C > 1000 && !b.resume(id, u) {
+		return
+	}
 	r.read = b.reader(u)
 	r.read.cursor.Reset(core.Position{Offset: r.offset})
 	b.plan(id, u)
@@ -317,7 +322,8 @@ func (b *broker) brought(id node.OpID, u *unit, next core.Offset) {
 	r := &b.requests[id]
 	b.free(r)
 	b.reply(id, node.Answer{
-		Result: node.Done, Topic: r.topic, Offset: r.offset, Next: next, High: u.log.Committed(), Epoch: int32(u.log.Epoch()),
+		Result: node.Done, Topic: r.topic, Offset: r.offset, Next: next,
+		Start: u.log.Start(), High: u.log.Committed(), Epoch: int32(u.log.Epoch()),
 	})
 }
 
@@ -384,6 +390,7 @@ func (b *broker) shown(id node.OpID, x *core.CursorBatch) {
 		return
 	}
 	base := int64(binary.BigEndian.Uint64(x.Payload))
+	r.last = int32(x.Epoch)
 	epoch := int32(binary.BigEndian.Uint32(x.Payload[12:]))
 	if len(x.Payload) < batch.HeaderBytes+valueAt+8 {
 		w.fail("N4", "a partition holds what no client sent")
@@ -416,6 +423,10 @@ func answerText(r *request) string {
 			return fmt.Sprintf("producer %d", a.ID)
 		case ListEnds:
 			return fmt.Sprintf("topic %d, end %d, epoch %d", a.Topic, a.Offset, a.Epoch)
+		case EpochEnds:
+			return fmt.Sprintf("topic %d, epoch %d ends at %d", a.Topic, a.Epoch, a.Offset)
+		case DeleteRecords:
+			return fmt.Sprintf("topic %d begins at %d", a.Topic, a.Start)
 		}
 		return fmt.Sprintf("done, topic %d with %d partitions", a.Topic, a.Partitions)
 	case node.Exists:
@@ -424,6 +435,8 @@ func answerText(r *request) string {
 		return "no such topic"
 	case node.Refused:
 		return "refused"
+	case node.Strayed:
+		return fmt.Sprintf("topic %d has no offset %d", a.Topic, a.Offset)
 	}
 	return "failed"
 }

@@ -470,9 +470,10 @@ func (b *broker) lookAt(name int8, part int32, f found) {
 		}
 	}
 	b.check.Return(id, node.Answer{
-		Result: node.Done, Topic: f.topic, Offset: u.log.Start(), Next: next, High: u.log.Committed(), Epoch: int32(u.log.Epoch()),
+		Result: node.Done, Topic: f.topic, Offset: u.log.Start(), Next: next,
+		Start: u.log.Start(), High: u.log.Committed(), Epoch: int32(u.log.Epoch()),
 	})
-	b.check.Audited(f.topic, part, u.log.Committed())
+	b.check.Audited(f.topic, part, u.log.Start(), u.log.Committed())
 }
 
 // checkOpened looks at a log that has just been opened.

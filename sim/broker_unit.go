@@ -35,6 +35,7 @@ type unit struct {
 	config  uint64
 
 	waiting []node.OpID // produces that were accepted, in the order of their cohorts
+	trims   []node.OpID // deletions of records under way
 	entry   uint64      // of the catalogue: cohort of the entry under way
 	view    core.View
 	start   core.Offset
@@ -70,6 +71,7 @@ func (b *broker) newUnit() *unit {
 func (u *unit) forget() {
 	u.flights = [unitLanes]flight{}
 	u.ask, u.due, u.slow, u.task, u.entry, u.err, u.lock = false, 1<<62-1, 0, -1, 0, nil, nil
+	u.trims = u.trims[:0]
 	u.waiting, u.phase, u.state, u.config, u.start = u.waiting[:0], core.Opening, unitFree, 0, 0
 	u.view.Version = 1<<64 - 1
 }
@@ -137,6 +139,10 @@ func (b *broker) release(u *unit) {
 		u.lock = nil
 	}
 	b.readersLose(u)
+	for _, id := range u.trims {
+		b.reply(id, node.Answer{Result: node.Failed})
+	}
+	u.trims = u.trims[:0]
 	u.due, u.ask = 1<<62-1, false
 }
 
@@ -154,6 +160,7 @@ func (b *broker) pump(u *unit) {
 	w := b.w
 	for u.state == unitOpening || u.state == unitOpen || u.state == unitClosing {
 		b.outcomes(u)
+		b.trimmed(u)
 		if b.phased(u); u.state == unitFree || u.state == unitOffline {
 			return
 		}

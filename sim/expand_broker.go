@@ -18,6 +18,7 @@ func (x *expander) nodeHeader() {
 		h.Capacity *= 6
 	}
 	x.turn(SwReplies, 60)
+	x.turn(SwDeleteRecords, 40)
 	x.set(SwProducers)
 	x.gap = x.pick(20, 60, 150, 300, 600, 1000) * microsecond
 	h.Clients = x.r.Between(2, 6)
@@ -67,9 +68,15 @@ func (x *expander) nodeOperation(client uint8) {
 			e.D = 1 + x.r.Below(producersMax)
 		}
 	case kind < 85:
-		e.Kind, e.C, e.D = Fetch, x.r.Below(1001), x.pick(512, 4096, 16384)
-	case kind < 93:
+		e.Kind, e.C, e.D = Fetch, min(x.r.Below(1600), 1001), x.pick(512, 4096, 16384)
+	case kind < 92:
 		e.Kind, e.B = Metadata, 0
+	case kind < 95:
+		e.Kind, e.C = EpochEnds, max(0, x.r.Between(-4, 6))
+	case kind < 97:
+		if e.Kind = ListEnds; x.s.Header.On(SwDeleteRecords) {
+			e.Kind, e.C = DeleteRecords, min(x.r.Below(1100), 1001)
+		}
 	default:
 		e.Kind = ListEnds
 	}

@@ -60,6 +60,10 @@ const (
 	MarkReplyLate         // or brought it late
 	MarkTopicUnknown      // nobody knows whether a request about a topic took effect
 	MarkProducerAgain     // a producer began anew under its next epoch
+	MarkStoodAt           // a client went on where it had got to
+	MarkStoodBefore       // in a partition whose leader's epoch is another one since
+	MarkEpochEnd          // it asked where an epoch ends that is not the leader's
+	MarkRecordsDeleted    // records were given up
 	MarkProducerAhead     // a producer sent the batch behind one that nobody knows of
 	MarkProducerRefused   // and was told that one is missing
 	MarkDuplicateAnswered // a batch that was sent again got its offset
@@ -72,7 +76,8 @@ var markNames = [markCount]string{
 	"pause", "stale-completion", "bad-config", "misuse", "open-failed", "open-refused", "poisoned", "closed",
 	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls", "disk-lost", "outage", "moved", "spoiled",
 	"rival", "rival-acked", "claim-race", "server", "hidden",
-	"reply-lost", "reply-late", "topic-unknown", "producer-again", "producer-ahead", "producer-refused", "duplicate-answered",
+	"reply-lost", "reply-late", "topic-unknown", "producer-again",
+	"stood-at", "stood-before", "epoch-end", "records-deleted", "producer-ahead", "producer-refused", "duplicate-answered",
 }
 
 // Marks is what a run, or many, reached: of the disk, the core and the simulator.

@@ -17,6 +17,7 @@ var kindNames = [kindCount]string{
 	Offload: "offload", Lose: "lose", Move: "move", Spoil: "spoil", Outage: "outage", Server: "server",
 	TopicCreate: "create", TopicDelete: "delete", TopicGrow: "grow", TopicConfigure: "configure",
 	Produce: "produce", Fetch: "fetch", Metadata: "metadata", ListEnds: "ends",
+	EpochEnds: "epochs", DeleteRecords: "deleterecords",
 }
 
 // argNames are the words of the arguments A, B, C, D; "" means not used and zero.
@@ -50,6 +51,8 @@ var argNames = [kindCount][4]string{
 	Fetch:          {"topic", "partition", "where", "fetch"},
 	Metadata:       {"topic"},
 	ListEnds:       {"topic", "partition"},
+	EpochEnds:      {"topic", "partition", "epoch"},
+	DeleteRecords:  {"topic", "partition", "where"},
 }
 
 // words are the values of arguments that are no amounts. Those of Arm are in package faultfs.
@@ -116,6 +119,7 @@ var switchNames = [switchCount]string{
 	SwProducers: "producers", SwTrim: "trim", SwRoll: "roll", SwBig: "big", SwZeros: "zeros",
 	SwIdle: "idle", SwOffload: "offload", SwLose: "lose", SwOutage: "outage", SwMove: "move",
 	SwSpoil: "spoil", SwServer: "server", SwReplies: "replies",
+	SwDeleteRecords: "delete-records",
 }
 
 // configKey is one number of a configuration in the text form.

@@ -47,9 +47,11 @@ const (
 	TopicGrow      // name, partitions that it shall have
 	TopicConfigure // name, which configuration
 	Produce        // name, partition, bytes of a value and records-1 above 16 bits, producer + 1 (0: none)
-	Fetch          // name, partition, where (permille of [start, end]), bytes
+	Fetch          // name, partition, where (permille of [start, end]; above: where clients got to), bytes
 	Metadata       // name: what it stands for
 	ListEnds       // name, partition: where it ends
+	EpochEnds      // name, partition, leader's epoch + 1 (0: of the last record that clients have seen): where it ends
+	DeleteRecords  // name, partition, where (permille of [start, end]; above: all)
 	kindCount
 
 	producerInit = kindCount // what a Produce may do first: a producer id is reserved
@@ -181,6 +183,8 @@ const (
 	SwSpoil   // the bucket damages objects
 	SwServer  // the Valkey server fails over, restarts, loses touch with replicas
 	SwReplies // connections lose answers, or bring them late
+
+	SwDeleteRecords // clients of a node give records up
 	switchCount
 )
 

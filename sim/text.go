@@ -465,7 +465,11 @@ func argMax(k Kind, i int) int64 {
 	case k == Produce:
 		return [4]int64{2: 1<<18 - 1, 3: producersMax}[i]
 	case k == Fetch:
-		return [4]int64{2: 1000, 3: 1 << 20}[i]
+		return [4]int64{2: 1001, 3: 1 << 20}[i]
+	case k == DeleteRecords:
+		return 1001
+	case k == EpochEnds:
+		return 1 << 16
 	}
 	return 1e14 // durations: a day
 }

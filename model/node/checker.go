@@ -21,6 +21,8 @@ const (
 	Fetch
 	Ends    // asks where a partition ends
 	Reserve // a producer id
+	Epochs  // asks where the records of a leader's epoch end
+	Forget  // the records below an offset are given up
 )
 
 // Request is a call of a client.
@@ -34,7 +36,8 @@ type Request struct {
 	Producer  int64 // an id that was reserved; below 0: none
 	Epoch     int16
 	Sequence  int32
-	Retry     OpID // the first produce that carried the batch, 0 for a new one
+	Retry     OpID  // the first produce that carried the batch, 0 for a new one
+	Leader    int32 // of Epochs
 }
 
 // Result is how a call ended.
@@ -46,6 +49,7 @@ const (
 	Exists                // of Create: the name is taken
 	Missing               // no topic has the name
 	Refused               // Grow: it has as many; of Produce and others: no such partition
+	Strayed               // of Fetch: the partition has no such offset, or it has another record before it
 	Failed                // no effect, for certain
 )
 
@@ -54,7 +58,8 @@ type Answer struct {
 	Result     Result
 	Topic      OpID  // the Create that made it
 	Partitions int32 // Create, Grow and Look: how many it has
-	Offset     int64 // Produce: of the first record. Fetch: that it asked for. Ends: the end
+	Offset     int64 // Produce: of the first record. Fetch: that it asked for. Ends: the end. Epochs: of the epoch's
+	Start      int64 // Fetch, Ends and Forget: where the partition begins
 	High       int64 // Fetch: where the partition ends
 	Next       int64 // Fetch: behind the last record that it brought
 	Epoch      int32 // of the leader
@@ -153,7 +158,14 @@ func (c *Checker) Return(id OpID, a Answer) {
 	if !c.damaged && a.Result != Failed || o.Kind <= Grow {
 		c.names[o.Name].settle(c, id, &a)
 	}
-	if c.names[o.Name].close(id, o.bit); c.violation != "" || a.Result != Done {
+	c.names[o.Name].close(id, o.bit)
+	switch {
+	case c.violation != "":
+		return
+	case a.Result == Strayed:
+		c.strayed(id, &a)
+		return
+	case a.Result != Done:
 		return
 	}
 	switch o.Kind {
@@ -162,7 +174,12 @@ func (c *Checker) Return(id OpID, a Answer) {
 	case Fetch:
 		c.fetched(id, &a)
 	case Ends:
-		c.ends(id, a.Topic, a.Offset, a.Epoch)
+		c.ends(id, &a)
+	case Epochs:
+		c.epochEnd(id, &a)
+	case Forget:
+		_, p := c.part(a.Topic, o.Partition)
+		c.begins(id, p, a.Start)
 	}
 }
 

@@ -162,6 +162,21 @@ func (r *run) read(topic OpID, offset, high int64, epoch int32, batches ...OpID)
 	r.c.Return(op, Answer{Result: Done, Topic: topic, Offset: offset, Next: next, High: high, Epoch: epoch})
 }
 
+func (r *run) epochEnd(topic OpID, epoch int32, end int64) {
+	r.c.Return(r.c.Call(Request{Kind: Epochs, Name: 1, Leader: epoch}), Answer{Result: Done, Topic: topic, Offset: end})
+}
+
+// forget gives records up.
+func (r *run) forget(topic OpID, before, start int64) {
+	op := r.c.Call(Request{Kind: Forget, Name: 1})
+	r.c.GivenUp(topic, 0, before)
+	r.c.Return(op, Answer{Result: Done, Topic: topic, Start: start})
+}
+
+func (r *run) begins(topic OpID, start int64) {
+	r.c.Return(r.c.Call(Request{Kind: Ends, Name: 1}), Answer{Result: Done, Topic: topic, Offset: 2, Start: start})
+}
+
 func TestWhatIsToldOfRecords(t *testing.T) {
 	for _, test := range []struct {
 		name, check string
@@ -169,7 +184,7 @@ func TestWhatIsToldOfRecords(t *testing.T) {
 	}{
 		{"acked is read", "", func(r *run, topic OpID) {
 			r.read(topic, 0, 3, 1, r.acked(r.send(2), topic, 0), r.acked(r.send(1), topic, 2))
-			r.c.Audited(topic, 0, 3)
+			r.c.Audited(topic, 0, 0, 3)
 		}},
 		{"acked is lost", "K1", func(r *run, topic OpID) { r.acked(r.send(2), topic, 0); r.read(topic, 0, 0, 1) }},
 		{"a fetch of it brings nothing", "K15", func(r *run, topic OpID) { r.acked(r.send(2), topic, 0); r.read(topic, 0, 2, 1) }},
@@ -232,7 +247,7 @@ func TestWhatIsToldOfRecords(t *testing.T) {
 			again := r.c.Call(Request{Kind: Produce, Name: 1, Records: 1, Producer: -1, Retry: a})
 			r.acked(again, next, 0)
 		}},
-		{"a hole", "K16", func(r *run, topic OpID) { r.acked(r.send(1), topic, 1); r.c.Audited(topic, 0, 2) }},
+		{"a hole", "K16", func(r *run, topic OpID) { r.acked(r.send(1), topic, 1); r.c.Audited(topic, 0, 0, 2) }},
 		{"an epoch goes back", "N6", func(r *run, topic OpID) { r.read(topic, 0, 0, 2); r.read(topic, 0, 0, 1) }},
 		{"an epoch goes back within", "N6", func(r *run, topic OpID) {
 			a, b := r.send(1), r.send(1)
@@ -250,8 +265,38 @@ func TestWhatIsToldOfRecords(t *testing.T) {
 			}
 			a, b := send(0), send(1)
 			r.read(topic, 0, 2, 1, b, a)
-			r.c.Audited(topic, 0, 2)
+			r.c.Audited(topic, 0, 0, 2)
 		}},
+		{"an epoch ends behind its last record", "", func(r *run, topic OpID) {
+			r.read(topic, 0, 2, 2, r.acked(r.send(1), topic, 0), r.acked(r.send(1), topic, 1))
+			r.epochEnd(topic, 1, 0)
+			r.epochEnd(topic, 2, 2)
+			r.epochEnd(topic, 3, -1)
+		}},
+		{"an epoch ends before its last record", "N8", func(r *run, topic OpID) {
+			r.read(topic, 0, 2, 2, r.acked(r.send(1), topic, 0), r.acked(r.send(1), topic, 1))
+			r.epochEnd(topic, 2, 1)
+		}},
+		{"an epoch ends behind a later one's", "N8", func(r *run, topic OpID) {
+			r.read(topic, 0, 2, 2, r.acked(r.send(1), topic, 0), r.acked(r.send(1), topic, 1))
+			r.epochEnd(topic, 1, 1)
+		}},
+		{"the leader's epoch has no end", "N8", func(r *run, topic OpID) {
+			r.read(topic, 0, 1, 2, r.acked(r.send(1), topic, 0))
+			r.epochEnd(topic, 2, -1)
+		}},
+		{"a reader of what is there is told that it is not", "N8", func(r *run, topic OpID) {
+			r.acked(r.send(2), topic, 0)
+			r.c.Return(r.c.Call(Request{Kind: Fetch, Name: 1}), Answer{Result: Strayed, Topic: topic, Offset: 2})
+		}},
+		{"a reader of what was given up", "", func(r *run, topic OpID) {
+			r.acked(r.send(2), topic, 0)
+			r.c.GivenUp(topic, 0, 1)
+			r.c.Return(r.c.Call(Request{Kind: Fetch, Name: 1}), Answer{Result: Strayed, Topic: topic})
+		}},
+		{"it begins where it was given up", "", func(r *run, topic OpID) { r.acked(r.send(2), topic, 0); r.forget(topic, 1, 1); r.begins(topic, 1) }},
+		{"it begins before", "N9", func(r *run, topic OpID) { r.acked(r.send(2), topic, 0); r.forget(topic, 1, 1); r.begins(topic, 0) }},
+		{"it begins behind", "N9", func(r *run, topic OpID) { r.acked(r.send(2), topic, 0); r.forget(topic, 1, 1); r.begins(topic, 2) }},
 		{"after damage nothing is owed", "", func(r *run, topic OpID) {
 			r.acked(r.send(2), topic, 0)
 			r.c.Damaged()

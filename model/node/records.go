@@ -18,13 +18,15 @@ type partition struct {
 	slots  []Value // by offset; 0: unknown
 	epochs []int32 // of the leader that wrote them; -1: unknown
 	floors []floor
+	given  int64 // records below it were given up, or may have been
 }
 
 // floor says that from some time on everything below an offset is owed, and that no leader of an epoch
-// below epoch answers.
+// below epoch answers, and nothing below start comes back.
 type floor struct {
 	at    Stamp
 	end   int64
+	start int64
 	epoch int32
 }
 
@@ -62,12 +64,12 @@ func (p *partition) at(t Stamp) (f floor) {
 }
 
 // raise notes what is certain from now on.
-func (p *partition) raise(now Stamp, end int64, epoch int32) {
+func (p *partition) raise(now Stamp, end, start int64, epoch int32) {
 	f := p.at(now)
-	if end <= f.end && epoch <= f.epoch {
+	if end <= f.end && start <= f.start && epoch <= f.epoch {
 		return
 	}
-	p.floors = append(p.floors, floor{now, max(end, f.end), max(epoch, f.epoch)})
+	p.floors = append(p.floors, floor{now, max(end, f.end), max(start, f.start), max(epoch, f.epoch)})
 }
 
 // seen judges the epoch and the end that an answer shows.
@@ -81,7 +83,62 @@ func (c *Checker) seen(id OpID, p *partition, end int64, epoch int32) {
 	case end < f.end:
 		c.fail("K1", "a partition ends before what was acked or read", id, f.end, end)
 	}
-	p.raise(c.stamp, end, epoch)
+	p.raise(c.stamp, end, 0, epoch)
+}
+
+// GivenUp says that a partition's records below an offset may go from now on.
+func (c *Checker) GivenUp(topic OpID, number int32, before int64) {
+	_, p := c.part(topic, number)
+	p.given = max(p.given, before)
+}
+
+// begins judges where an answer says that a partition begins.
+func (c *Checker) begins(id OpID, p *partition, start int64) {
+	f := p.at(c.ops[id].call)
+	switch {
+	case c.damaged:
+		return
+	case start > p.given:
+		c.fail("N9", "records are gone that nobody gave up", id, p.given, start)
+	case start < f.start:
+		c.fail("N9", "records that were given up are back", id, f.start, start)
+	}
+	p.raise(c.stamp, 0, start, 0)
+}
+
+// strayed judges that a client is told that it reads where nothing is: nothing is lost here but what is given up.
+func (c *Checker) strayed(id OpID, a *Answer) {
+	o := &c.ops[id]
+	_, p := c.part(a.Topic, o.Partition)
+	if f := p.at(o.call); !c.damaged && a.Offset >= p.given && a.Offset <= f.end {
+		c.fail("N8", "a client is told that what it has read is not there", id, f.end, a.Offset)
+	}
+}
+
+// epochEnd judges where the records of a leader's epoch end: behind all of it and of those before, and before all of
+// later ones. Below zero: it is still to come.
+func (c *Checker) epochEnd(id OpID, a *Answer) {
+	o := &c.ops[id]
+	_, p := c.part(a.Topic, o.Partition)
+	f := p.at(o.call)
+	if c.damaged {
+		return
+	}
+	if a.Offset < 0 {
+		if o.Leader <= f.epoch {
+			c.fail("N8", "an epoch that there was has no end", id, int64(f.epoch), int64(o.Leader))
+		}
+		return
+	}
+	for i := p.given; i < int64(len(p.slots)); i++ {
+		switch epoch := p.epochs[i]; {
+		case epoch < 0:
+		case epoch <= o.Leader && i < f.end && i >= a.Offset:
+			c.fail("N8", "an epoch ends before a record of it", id, i+1, a.Offset)
+		case epoch > o.Leader && i < a.Offset:
+			c.fail("N8", "an epoch ends behind a record of a later one", id, i, a.Offset)
+		}
+	}
 }
 
 func (c *Checker) produced(id OpID, a *Answer) {
@@ -100,7 +157,7 @@ func (c *Checker) produced(id OpID, a *Answer) {
 	}
 	first = &c.ops[origin]
 	first.acked = true
-	p.raise(c.stamp, a.Offset+int64(o.Records), 0)
+	p.raise(c.stamp, a.Offset+int64(o.Records), 0, 0)
 }
 
 // place notes that a record is at an offset.
@@ -174,6 +231,7 @@ func (c *Checker) fetched(id OpID, a *Answer) {
 	_, p := c.part(a.Topic, o.Partition)
 	f := p.at(o.call)
 	c.seen(id, p, a.High, a.Epoch)
+	c.begins(id, p, a.Start)
 	switch {
 	case c.damaged || c.violation != "":
 	case a.Offset < f.end && a.Next <= a.Offset:
@@ -181,17 +239,18 @@ func (c *Checker) fetched(id OpID, a *Answer) {
 	case a.Next > a.High:
 		c.fail("K2", "a fetch brings what lies beyond the end", id, a.High, a.Next)
 	}
-	p.raise(c.stamp, a.Next, a.Epoch)
+	p.raise(c.stamp, a.Next, 0, a.Epoch)
 }
 
-func (c *Checker) ends(id, topic OpID, end int64, epoch int32) {
-	_, p := c.part(topic, c.ops[id].Partition)
-	c.seen(id, p, end, epoch)
+func (c *Checker) ends(id OpID, a *Answer) {
+	_, p := c.part(a.Topic, c.ops[id].Partition)
+	c.seen(id, p, a.Offset, a.Epoch)
+	c.begins(id, p, a.Start)
 }
 
-// Audited says that all of a partition was read, up to its end: each produce that may have gone there is
+// Audited says that all of a partition was read, from its start to its end: each produce that may have gone there is
 // there once or not at all. It judges what only the whole log shows.
-func (c *Checker) Audited(topic OpID, number int32, end int64) {
+func (c *Checker) Audited(topic OpID, number int32, start, end int64) {
 	_, p := c.part(topic, number)
 	if c.damaged || c.violation != "" {
 		return
@@ -200,7 +259,7 @@ func (c *Checker) Audited(topic OpID, number int32, end int64) {
 		c.fail("K1", "a partition lost its end", topic, int64(len(p.slots)), end)
 		return
 	}
-	for o := range end {
+	for o := start; o < end; o++ {
 		if o >= int64(len(p.slots)) || p.slots[o] == 0 {
 			c.fail("K16", "an offset without a record", topic, o, end)
 			return
@@ -220,7 +279,7 @@ func (c *Checker) order(topic OpID, p *partition) {
 	n := 0
 	for _, v := range p.slots {
 		x := &c.ops[v.Op()]
-		if x.Producer < 0 || v&(1<<valueBits-1) != 0 {
+		if v == 0 || x.Producer < 0 || v&(1<<valueBits-1) != 0 {
 			continue
 		}
 		i := 0
