@@ -297,7 +297,8 @@ func (l *Log) claim(now core.Now) {
 
 // Pending is an append whose outcome is still to come. The zero value is of no use.
 type Pending struct {
-	Span Span // the offsets that the batch has if it is acked
+	Span      Span // the offsets that the batch has if it is acked
+	Duplicate bool // the producer has sent it before: they are those of the first
 
 	log    *Log
 	cohort *cohort // nil: acked already
@@ -385,5 +386,5 @@ func (l *Log) appendAsync(now core.Now, b *core.Batch, buf *buffer) (Pending, er
 	if err != nil {
 		return Pending{}, err
 	}
-	return Pending{Span: Span{First: t.First, End: t.End}, log: l, cohort: c}, nil
+	return Pending{Span: Span{First: t.First, End: t.End}, Duplicate: t.Duplicate, log: l, cohort: c}, nil
 }

@@ -60,6 +60,9 @@ func (b *Broker) defaultOf(k *topics.Key) string {
 	case topics.RemoteStorageEnable:
 		return strconv.FormatBool(b.tiered)
 	}
+	if k.OneOf != nil {
+		return k.OneOf[0]
+	}
 	return k.Fixed
 }
 

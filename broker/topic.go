@@ -22,6 +22,11 @@ type Topic struct {
 // Config returns what the topic sets of its configuration.
 func (t *Topic) Config() map[string]string { return maps.Clone(*t.config.Load()) }
 
+// AppendTime reports whether records get the time at which they are appended, in place of their producer's.
+func (t *Topic) AppendTime() bool {
+	return (*t.config.Load())[topics.TimestampType] == topics.LogAppendTime
+}
+
 // Partitions returns how many partitions the topic has.
 func (t *Topic) Partitions() int32 { return int32(len(*t.partitions.Load())) }
 

@@ -188,7 +188,7 @@ func (b *broker) topicRequest(client uint8, kind Kind, r node.Request) {
 var configurations = [...][]topics.Pair{
 	nil,
 	{{Name: "retention.ms", Value: "604800000"}},
-	{{Name: "max.message.bytes", Value: "1000000"}, {Name: "retention.ms", Value: "604800000"}},
+	{{Name: "max.message.bytes", Value: "1000000"}, {Name: "message.timestamp.type", Value: "LogAppendTime"}, {Name: "retention.ms", Value: "604800000"}},
 }
 
 // configure changes a configuration; no client waits for it.

@@ -9,7 +9,8 @@
 // goroutine, which answers from then on, while the first reads on, so that many produce requests of
 // one connection share a commit. How many may wait is bounded, and so is everything that a peer can
 // ask memory for: the length of a request, the bytes of all requests, what is fetched, what a batch
-// decompresses to. A peer that is not making progress is cut off.
+// decompresses to. A peer that is not making progress is cut off; until then those with large requests or
+// answers keep only each other waiting, since these have one half of the memory and small ones the other.
 //
 // What cannot be a request ends its connection, with a line in the log, and no other.
 //
@@ -18,6 +19,10 @@
 // A produced RecordBatch is checked once, on arrival, down to its records, and stored verbatim; base
 // offset and leader epoch, which no checksum covers, are written into the copy that goes out. The
 // leader epoch is the epoch of the log: it grows with every open and never goes back.
+//
+// Where a topic says message.timestamp.type=LogAppendTime, the time of arrival is written into the header
+// before the batch is appended, and its checksum made anew: what is stored verifies, and produce, fetch and
+// searches by time say the same. A batch that was sent again is told the time of the first.
 //
 // # Outcomes
 //

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -71,7 +74,7 @@ func TestShutdownWithUnreadAnswer(t *testing.T) {
 // TestRefusedBehindAnswers: a batch that is refused without an answer ends the connection behind the answers
 // of those before it.
 func TestRefusedBehindAnswers(t *testing.T) {
-	n, replica := startPaused(t, kafka.Options{})
+	n, replica := startPaused(t, kafka.Options{}, 0)
 	r := n.raw()
 	good, bad := produceRequest("t", 0, oneBatch(0, 1)), produceRequest("t", 0, make([]byte, 100))
 	good.TimeoutMillis, bad.Acks = 60_000, 0
@@ -89,5 +92,57 @@ func TestRefusedBehindAnswers(t *testing.T) {
 	}
 	if _, err := r.receive(bad, 0); err == nil {
 		t.Error("an answer that nobody wanted")
+	}
+}
+
+// failing is a listener whose Accept fails some times.
+type failing struct {
+	net.Listener
+	left atomic.Int32
+}
+
+func (l *failing) Accept() (net.Conn, error) {
+	if l.left.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.ENFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// TestAcceptFails: what keeps connections from being accepted passes, and the node is there when it has.
+func TestAcceptFails(t *testing.T) {
+	n := startNode(t, t.TempDir(), kafka.Options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &failing{Listener: l}
+	other.left.Store(5)
+	served := make(chan error, 1)
+	go func() { served <- n.server.Serve(other) }()
+	n.addr = l.Addr().String()
+	n.raw().ask(sample(18), 3)
+	select {
+	case err := <-served:
+		t.Errorf("it ended: %v", err)
+	default:
+	}
+}
+
+// TestCatalogueThatCannotAnswer: who asks for a topic or a producer id gets a code that clients ask again after,
+// not one by which librdkafka gives up what it has, or a Java producer itself.
+func TestCatalogueThatCannotAnswer(t *testing.T) {
+	n := startNode(t, t.TempDir(), kafka.Options{})
+	r := n.raw()
+	if err := n.broker.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m := kmsg.NewPtrMetadataRequest()
+	m.AllowAutoTopicCreation = true
+	m.Topics = []kmsg.MetadataRequestTopic{{Topic: kmsg.StringPtr("new")}}
+	if got := r.ask(m, 9).(*kmsg.MetadataResponse).Topics[0]; got.ErrorCode != 5 {
+		t.Errorf("metadata: %+v", got)
+	}
+	if got := r.ask(sample(22), 4).(*kmsg.InitProducerIDResponse); got.ErrorCode != 7 || got.ProducerID != -1 {
+		t.Errorf("producer id: %+v", got)
 	}
 }

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -14,10 +15,14 @@ func (c *conn) initProducerID(ctx context.Context, req *kmsg.InitProducerIDReque
 		resp.ErrorCode = transactionalIDNotAuthorized
 		return
 	}
+	ctx, cancel := c.context(ctx, changeMillis)
+	defer cancel()
 	id, err := c.s.broker.ProducerID(ctx)
 	if err != nil {
 		resp.ErrorCode = requestTimedOut // nothing was given out; by most other codes a producer is dead for good
-		c.s.o.Logger.Warn("kafka: no producer id can be given", "client", c.client, "error", err)
+		if skipped, tell := c.s.lines.producer.tell(time.Now()); tell {
+			c.s.o.Logger.Warn("kafka: no producer id can be given", "client", c.client, "error", err, "not_told", skipped)
+		}
 		return
 	}
 	resp.ProducerID, resp.ProducerEpoch = id, 0

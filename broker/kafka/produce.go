@@ -42,6 +42,7 @@ type producedPart struct {
 	bytes    int64
 	base     int64
 	start    int64
+	time     int64 // that the records got, -1: they keep their producer's
 }
 
 var producedPool = sync.Pool{New: func() any { return new(produced) }}
@@ -67,7 +68,7 @@ func (c *conn) produce(r *request) error {
 		t.count = d.array(1)
 		topic, err := c.s.broker.Topic(string(t.name))
 		for range t.count {
-			p.parts = append(p.parts, producedPart{number: d.int32(), base: -1, start: -1})
+			p.parts = append(p.parts, producedPart{number: d.int32(), base: -1, start: -1, time: -1})
 			records := d.bytes()
 			d.tags()
 			part := &p.parts[len(p.parts)-1]
@@ -173,11 +174,15 @@ func (c *conn) produceTo(p *produced, part *producedPart, t *broker.Topic, recor
 		part.fail(kafkaStorageError, to.Err())
 		return
 	}
+	if t.AppendTime() {
+		part.stamp(&b, &h)
+	}
 	pending, err := part.log.AppendBatch(b)
 	if errors.Is(err, varve.ErrOverloaded) || errors.Is(err, varve.ErrClosed) {
-		pending, err = c.produceLater(p, part, to, b)
+		pending, err = c.produceLater(p, part, to, b, &h)
 	}
 	if err != nil {
+		part.time = -1
 		part.ends(-1, err)
 		return
 	}
@@ -188,13 +193,24 @@ func (c *conn) produceTo(p *produced, part *producedPart, t *broker.Topic, recor
 // zstdVersion is the first version of Produce whose clients know zstd.
 const zstdVersion = 7
 
+// stamp gives the records of a batch the time of now, as Kafka does: in the header alone, which clients
+// believe; so the checksum is made anew, and what is stored is what everybody gets.
+func (p *producedPart) stamp(b *varve.Batch, h *batch.Header) {
+	p.time = time.Now().UnixMilli()
+	batch.SetMaxTime(b.Payload, h, p.time, true)
+	b.MaxTime = time.UnixMilli(p.time)
+}
+
 // produceLater appends a batch to a log that has too much to do, or that is being opened anew. It
 // keeps the connection's requests waiting, since they may not pass.
-func (c *conn) produceLater(p *produced, part *producedPart, to *broker.Partition, b varve.Batch) (varve.Pending, error) {
+func (c *conn) produceLater(p *produced, part *producedPart, to *broker.Partition, b varve.Batch, h *batch.Header) (varve.Pending, error) {
 	log := part.log
 	log.Watch(c.wake)
 	defer func() { log.Unwatch(c.wake) }()
 	for {
+		if h.Attributes.AppendTime() {
+			part.stamp(&b, h)
+		}
 		pending, err := log.AppendBatch(b)
 		if errors.Is(err, varve.ErrClosed) {
 			if now := to.Log(); now != nil && now != log {
@@ -273,6 +289,8 @@ func (p *produced) refused(i int) {
 
 func (p *produced) outcome(part *producedPart, t *timer) {
 	part.waits = false
+	at := part.time
+	part.time = -1
 	done := part.pending.Done()
 	select {
 	case <-done:
@@ -287,7 +305,23 @@ func (p *produced) outcome(part *producedPart, t *timer) {
 		}
 	}
 	span, err := part.pending.Wait(context.Background())
-	part.ends(span.First, err)
+	if part.ends(span.First, err); err != nil {
+		return
+	}
+	if part.time = at; at >= 0 && part.pending.Duplicate {
+		part.time = timeOf(part.log, span.First)
+	}
+}
+
+// timeOf returns the greatest time of the batch at an offset, -1 if it cannot be read any more.
+func timeOf(log *varve.Log, offset int64) int64 {
+	r := log.NewReader(varve.Position{Offset: offset}, varve.ReadOptions{Bytes: readAheadBytes})
+	defer r.Close() //nolint:errcheck // opened for reading only
+	b, ok, err := r.Poll()
+	if err != nil || !ok {
+		return -1
+	}
+	return b.MaxTime.UnixMilli()
 }
 
 // append encodes the answer.
@@ -304,7 +338,7 @@ func (p *produced) append(b []byte) []byte {
 			e.int32(part.number)
 			e.int16(part.code)
 			e.int64(part.base)
-			e.int64(-1) // append time: the records keep the producer's
+			e.int64(part.time)
 			if p.version >= 5 {
 				e.int64(part.start)
 			}

@@ -85,7 +85,7 @@ type Server struct {
 
 	counts counts
 
-	lines struct{ turnedAway, refused, fetch, create, malformed sparse } // of which there may be many
+	lines struct{ turnedAway, refused, fetch, create, producer, malformed sparse } // of which there may be many
 }
 
 // counts are what Stats shows.

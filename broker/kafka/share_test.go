@@ -58,7 +58,7 @@ func TestSlowWritersOfLargeRequests(t *testing.T) {
 }
 
 // startPaused starts a node whose appends wait until the replica of its warm tier goes on.
-func startPaused(t *testing.T, o kafka.Options) (n *node, replica *tiertest.Process) {
+func startPaused(t *testing.T, o kafka.Options, pendingBytes int64) (n *node, replica *tiertest.Process) {
 	t.Helper()
 	primary, replica := tiertest.StartPair(t)
 	d, err := client.New(client.Options{Addresses: []string{primary.Addr}, ConnectTimeout: time.Second})
@@ -66,7 +66,7 @@ func startPaused(t *testing.T, o kafka.Options) (n *node, replica *tiertest.Proc
 		t.Fatal(err)
 	}
 	n = startBroker(t, t.TempDir(), o, broker.Options{
-		Log: varve.Options{Fsync: varve.None, MinFreeBytes: -1, NoPreallocate: true},
+		Log: varve.Options{Fsync: varve.None, MinFreeBytes: -1, NoPreallocate: true, PendingBytes: pendingBytes, MaxBatchBytes: pendingBytes},
 		Tiers: func(topic string, _ uint64, _ int32) (tiers.Bucket, string, varve.WarmOptions) {
 			return nil, "", varve.WarmOptions{Dialer: d, Name: topic, Wait: time.Minute}
 		},
@@ -81,7 +81,7 @@ func startPaused(t *testing.T, o kafka.Options) (n *node, replica *tiertest.Proc
 // there, a connection has only one of them.
 func TestSmallRequestsInFlight(t *testing.T) {
 	const each = 16 << 10 // of memory, however short the request
-	n, replica := startPaused(t, kafka.Options{RequestBytesMax: 1 << 20, RequestBytes: 2 << 20})
+	n, replica := startPaused(t, kafka.Options{RequestBytesMax: 1 << 20, RequestBytes: 2 << 20}, 0)
 	r := n.raw()
 	const requests = 200
 	req := produceRequest("t", 0, oneBatch(0, 1))
@@ -113,7 +113,7 @@ func TestSmallRequestsInFlight(t *testing.T) {
 
 // TestLateOutcomeKeepsItsMemory: while the log reads from a request, its memory is counted.
 func TestLateOutcomeKeepsItsMemory(t *testing.T) {
-	n, replica := startPaused(t, kafka.Options{})
+	n, replica := startPaused(t, kafka.Options{}, 0)
 	req := produceRequest("t", 0, oneBatch(0, make([]int64, 10_000)...))
 	req.TimeoutMillis = 1000
 	if p := n.raw().ask(req, 9).(*kmsg.ProduceResponse).Topics[0].Partitions[0]; p.ErrorCode != 7 {

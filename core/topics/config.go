@@ -19,6 +19,8 @@ type Key struct {
 	Fixed string
 	Why   string
 
+	OneOf []string // the values that it may have, the default first
+
 	Least, Most int64 // of a number
 	Unlimited   bool  // or -1
 	Inherit     bool  // or -2: what the rule without "local." says
@@ -46,7 +48,14 @@ const (
 	SegmentMs           = "segment.ms"
 	SegmentBytes        = "segment.bytes"
 	MaxMessageBytes     = "max.message.bytes"
+	TimestampType       = "message.timestamp.type"
 	RemoteStorageEnable = "remote.storage.enable" // says whether the node has a cold tier
+)
+
+// Values of TimestampType: whose clock a record's time is from.
+const (
+	CreateTime    = "CreateTime"    // the producer's
+	LogAppendTime = "LogAppendTime" // the node's
 )
 
 const (
@@ -73,7 +82,7 @@ var keys = []Key{
 	{Name: MaxMessageBytes, Type: TypeInt, Least: 1, Most: 1 << 30, Doc: "bytes of one batch"},
 	{Name: "message.timestamp.after.max.ms", Type: TypeLong, Fixed: longMax, Why: "every time is taken", Doc: "how far a record's time may be ahead"},
 	{Name: "message.timestamp.before.max.ms", Type: TypeLong, Fixed: longMax, Why: "every time is taken", Doc: "how far a record's time may be behind"},
-	{Name: "message.timestamp.type", Type: TypeString, Fixed: "CreateTime", Why: verbatim, Doc: "whose clock a record's time is from"},
+	{Name: TimestampType, Type: TypeString, OneOf: []string{CreateTime, LogAppendTime}, Doc: "whose clock a record's time is from"},
 	{Name: "min.cleanable.dirty.ratio", Type: TypeDouble, Fixed: "0.5", Why: noCompact, Doc: "of compaction"},
 	{Name: "min.compaction.lag.ms", Type: TypeLong, Fixed: "0", Why: noCompact, Doc: "of compaction"},
 	{Name: "min.insync.replicas", Type: TypeInt, Fixed: "1", Why: "a partition is on one node; what an ack waits for is the node's policy", Doc: "replicas that an ack waits for"},
@@ -150,8 +159,14 @@ func CheckConfig(config []Pair, tiered bool) error {
 	return nil
 }
 
-// check says whether a number may be the key's value.
+// check says whether the key may have a value: one of its list, or a number.
 func (k *Key) check(value string) error {
+	if k.OneOf != nil {
+		if slices.Contains(k.OneOf, value) {
+			return nil
+		}
+		return &ConfigError{k.Name, value, strings.Join(k.OneOf, " or ")}
+	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	ok := err == nil && strconv.FormatInt(n, 10) == value
 	if ok && (k.Least <= n && n <= k.Most || k.Unlimited && n == -1 || k.Inherit && n == -2) {
