@@ -30,7 +30,23 @@ type nodeTiers struct {
 	*logTiers
 	dir  string
 	name string // of the node in the warm tier
-	id   func() (string, error)
+
+	mu    sync.Mutex
+	known string // id of the node, once it could be read
+}
+
+// id returns what tells the node from all others. A failure may pass, and is not kept.
+func (t *nodeTiers) id() (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known == "" {
+		id, err := nodeID(t.dir)
+		if err != nil {
+			return "", err
+		}
+		t.known = id
+	}
+	return t.known, nil
 }
 
 // openNodeTiers makes the tiers of a configuration ready for the node in a directory.
@@ -44,7 +60,7 @@ func (s *nodeSettings) openNodeTiers(ctx context.Context, out *streams) (*nodeTi
 	if err != nil {
 		return nil, err
 	}
-	n := &nodeTiers{logTiers: t, dir: s.Dir, id: sync.OnceValues(func() (string, error) { return nodeID(s.Dir) })}
+	n := &nodeTiers{logTiers: t, dir: s.Dir}
 	if s.warm() {
 		if n.name, _, err = s.warmKey(s.Dir); err != nil {
 			t.close()
