@@ -115,11 +115,37 @@ func openTree(ctx context.Context, t tree, o Options) (*Broker, error) {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), openGrace)
 		defer cancel()
 		_ = b.Close(grace)
-		return nil, fmt.Errorf("%s: %w", t.name(), err)
+		return nil, unreadable(t.name(), err)
 	}
 	go b.retry()
 	return b, nil
 }
+
+// unreadable says of a catalogue that is damaged which one it is, and what to do.
+func unreadable(dir string, err error) error {
+	var damage *varve.CorruptError
+	var entry *topics.CatalogueError
+	why := ""
+	switch {
+	case errors.As(err, &damage):
+		why = fmt.Sprintf("damage in %s, offset %d: expected %s, found %s", damage.Place(), damage.Offset, damage.Expected, damage.Found)
+	case errors.As(err, &entry):
+		why = fmt.Sprintf("entry %d: %s", entry.Offset, entry.Why)
+	default:
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return &damagedCatalogueError{
+		text: fmt.Sprintf("%s/%s: %s; to make a catalogue of what is left: varve topic rebuild-catalogue --dir %s", dir, catalogueName, why, dir), err: err,
+	}
+}
+
+type damagedCatalogueError struct {
+	text string
+	err  error
+}
+
+func (e *damagedCatalogueError) Error() string { return e.text }
+func (e *damagedCatalogueError) Unwrap() error { return e.err }
 
 const (
 	openGrace  = 2 * time.Second  // how long a failed Open waits for the disk

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -74,9 +75,7 @@ func (b *Broker) carryLoad(e *topics.Load) error {
 			return &topics.UnknownDirError{Dir: dirs[0], Next: 1}
 		}
 	}
-	l, err := varve.OpenFS(context.Background(), fs, b.tree.name()+"/"+catalogueName, varve.Options{
-		SegmentBytes: catalogueBytes, NoPreallocate: true, MinFreeBytes: -1, ProducersMax: 1, Logger: b.logger,
-	})
+	l, err := varve.OpenFS(context.Background(), fs, b.tree.name()+"/"+catalogueName, catalogueOptions(b.logger))
 	if err != nil {
 		return err
 	}
@@ -87,6 +86,11 @@ func (b *Broker) carryLoad(e *topics.Load) error {
 		e.Phase++
 	}
 	return nil
+}
+
+// catalogueOptions are those of the log of the catalogue.
+func catalogueOptions(logger *slog.Logger) varve.Options {
+	return varve.Options{SegmentBytes: catalogueBytes, NoPreallocate: true, MinFreeBytes: -1, ProducersMax: 1, Logger: logger}
 }
 
 // carryRead replays the catalogue.

@@ -74,6 +74,45 @@ func TestServeOfALostDirectory(t *testing.T) {
 	}
 }
 
+// TestServeOfADamagedCatalogue: it is refused with the place and the way back, and the way leads back.
+func TestServeOfADamagedCatalogue(t *testing.T) {
+	n := brokertest.Start(t)
+	create(t.Context(), t, n, "orders", 2)
+	c := client(t, n, kgo.DefaultProduceTopic("orders"))
+	if err := c.ProduceSync(t.Context(), &kgo.Record{Value: []byte("1")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if code := n.Stop(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	files, err := filepath.Glob(filepath.Join(n.Dir, "catalogue", "*.seg"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[700] ^= 1
+	if err := os.WriteFile(files[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, said, code := brokertest.Varve(t.Context(), t, "serve", "--dir", n.Dir, "--listen", "127.0.0.1:0", "--admin", "off")
+	if code != 3 || !strings.Contains(said, n.Dir+"/catalogue: damage in ") || !strings.Contains(said, "varve topic rebuild-catalogue --dir "+n.Dir) {
+		t.Fatalf("%d, %s", code, said)
+	}
+	for _, x := range []struct{ flag, want string }{{"--apply=false", "nothing was written"}, {"--apply", "the node may start"}} {
+		out, said, code := brokertest.Varve(t.Context(), t, "topic", "rebuild-catalogue", "--dir", n.Dir, x.flag)
+		if code != 0 || !strings.Contains(out, "topic       orders, incarnation 1, 2 partitions") || !strings.Contains(out, x.want) {
+			t.Fatalf("%d, %s, %s", code, out, said)
+		}
+	}
+	n.Open(t)
+	if got := consume(t.Context(), t, n, "orders", 2); len(got) != 1 || string(got[0].Value) != "1" {
+		t.Fatalf("%v", got)
+	}
+}
+
 // TestServeStops: a stop does not wait for clients that wait, answers what it has taken, and closes
 // cleanly.
 func TestServeStops(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"varve"
+	"varve/core/topics"
 	"varve/tiers/dirbucket"
 )
 
@@ -51,7 +52,8 @@ type commands struct {
 		List     topicListCommand     `cmd:"" help:"Print the topics of a node."`
 		Describe topicDescribeCommand `cmd:"" help:"Print partitions and configuration of topics."`
 		Delete   topicDeleteCommand   `cmd:"" help:"Delete topics with all that they hold."`
-	} `cmd:"" help:"Work with the topics of a running node."`
+		Rebuild  topicRebuildCommand  `cmd:"" name:"rebuild-catalogue" help:"Make a catalogue that is damaged of what is left of it, in the directory of a node that does not run; do it with --apply."`
+	} `cmd:"" help:"Work with the topics of a node."`
 	Config struct {
 		Explain explainCommand `cmd:"" help:"Print what a configuration promises, risks and needs."`
 	} `cmd:"" help:"Look at a configuration."`
@@ -183,7 +185,8 @@ func damaged(err error) bool {
 	var corrupt *varve.CorruptError
 	var lost *varve.LostSuffixError
 	var refused *varve.RefusedError
-	return errors.Is(err, errDamaged) || asCorrupt(err, &corrupt) || errors.As(err, &lost) ||
+	var entry *topics.CatalogueError
+	return errors.Is(err, errDamaged) || asCorrupt(err, &corrupt) || errors.As(err, &lost) || errors.As(err, &entry) ||
 		errors.As(err, &refused) && (strings.Contains(refused.Next, "repair") || strings.Contains(refused.Next, "rebuild"))
 }
 
