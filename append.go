@@ -257,6 +257,9 @@ func (l *Log) outcome(span Span, c *cohort) (Span, <-chan struct{}, error) {
 
 // admit hands a batch to the core and joins its cohort. The mutex is held; now was read before.
 func (l *Log) admit(now core.Now, b *core.Batch, buf *buffer) (*cohort, core.Ticket, error) {
+	if l.kafka && b.Kind != KindKafka {
+		return nil, core.Ticket{}, &KindError{Holds: KindKafka, Got: b.Kind}
+	}
 	bytes := int64(len(b.Payload))
 	if !l.cohorts.budget.take(bytes) {
 		return nil, core.Ticket{}, ErrOverloaded
@@ -269,6 +272,7 @@ func (l *Log) admit(now core.Now, b *core.Batch, buf *buffer) (*cohort, core.Tic
 		l.cohorts.budget.give(bytes)
 		return nil, t, err
 	}
+	l.kafka = b.Kind == KindKafka
 	c := l.cohorts.join(t.Cohort)
 	if c == nil || t.Duplicate {
 		l.cohorts.budget.give(bytes)

@@ -61,6 +61,7 @@ type Log struct {
 	latest  core.Time // Mono time that the core has seen
 	armed   core.Time // Mono time for which the timer is set; 0: not set
 	stopped bool
+	kafka   bool      // the log holds RecordBatches: it takes no records of another kind
 	asked   core.Time // Mono; since when tiers that an open asks gave no answer that was of use; 0: they did
 
 	damages   map[string]time.Duration // when each was logged
@@ -139,6 +140,7 @@ func openConfig(ctx context.Context, fs disk.FS, name string, cfg core.Config, o
 		l.store.SetStreams(l.warm)
 		l.warmFails.waives = cfg.WarmAckOnTimeout
 	}
+	l.kafka = NewestKind(fs) == KindKafka
 	if l.core, err = core.Open(cfg, l.now()); err != nil {
 		undo()
 		return nil, err

@@ -194,8 +194,12 @@ func (r *Reader) record(rec *Record) (bool, error) {
 	return false, nil
 }
 
+// Malformed returns the error of the batch that Poll or Next returned last for whoever decodes its payload, of
+// another kind than KindRecords, and finds something else there than expected.
+func (r *Reader) Malformed(expected, found string) *CorruptError { return r.malformed(expected, found) }
+
 // malformed is the error of a payload whose checksum is right and whose content is not.
-func (r *Reader) malformed(expected, found string) error {
+func (r *Reader) malformed(expected, found string) *CorruptError {
 	d := &CorruptError{
 		Segment: r.batch.Segment, Base: r.batch.Base, Pos: r.batch.Pos, Offset: r.next, End: r.batch.End(),
 		Expected: expected, Found: found,

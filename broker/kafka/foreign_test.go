@@ -57,22 +57,18 @@ func (n *node) strange(topic string, b varve.Batch) {
 func TestForeignBatchesStopNobody(t *testing.T) {
 	lines := &logged{}
 	n := startNode(t, t.TempDir(), kafka.Options{Logger: slog.New(slog.NewTextHandler(lines, nil))})
-	r := n.filled("t", 2, 3)
-	other := []varve.Batch{
-		varve.EncodeRecords(nil, varve.Record{Value: []byte("a")}, varve.Record{Value: []byte("b")}),
-		{Payload: []byte("too short"), Kind: varve.KindKafka, Records: 1, MaxTime: time.Now()},
+	n.topic("t", 1)
+	r := n.raw()
+	n.strange("t", varve.EncodeRecords(nil, varve.Record{Value: []byte("a")}, varve.Record{Value: []byte("b")})) // at 0 and 1
+	short := varve.Batch{Payload: []byte("too short"), Kind: varve.KindKafka, Records: 2, MaxTime: time.Now()}
+	for i, at := range []int64{2, 7, 12} {
+		if p := r.produce("t", oneBatch(0, 1000, 1000, int64(1000*i))); p.ErrorCode != 0 || p.BaseOffset != at {
+			t.Fatalf("%+v, want offset %d", p, at)
+		}
+		n.strange("t", short)
 	}
-	for _, b := range other {
-		n.strange("t", b) // at 6 and 7, and at 8
-	}
-	if p := r.produce("t", oneBatch(0, 5000, 6000)); p.ErrorCode != 0 || p.BaseOffset != 9 {
-		t.Fatalf("%+v", p)
-	}
-	n.strange("t", other[0]) // at 11 and 12, the end
-
-	for _, from := range []int64{6, 7, 8, 11, 12} {
-		p := r.fetch("t", from)
-		if p.ErrorCode != 0 || len(p.RecordBatches) == 0 {
+	for _, from := range []int64{0, 1, 5, 6, 15, 16} {
+		if p := r.fetch("t", from); p.ErrorCode != 0 || len(p.RecordBatches) == 0 {
 			t.Errorf("from %d: code %d, %d bytes", from, p.ErrorCode, len(p.RecordBatches))
 		}
 	}
@@ -80,24 +76,24 @@ func TestForeignBatchesStopNobody(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var got []int64
-	for len(got) < 8 {
+	for len(got) < 9 {
 		fs := c.PollFetches(ctx)
 		if err := fs.Err(); err != nil {
 			t.Fatalf("%v, after %d", err, got)
 		}
 		fs.EachRecord(func(r *kgo.Record) { got = append(got, r.Offset) })
 	}
-	if want := []int64{0, 1, 2, 3, 4, 5, 9, 10}; !slices.Equal(got, want) {
+	if want := []int64{2, 3, 4, 7, 8, 9, 12, 13, 14}; !slices.Equal(got, want) {
 		t.Errorf("got %d, want %d", got, want)
 	}
-	if at := r.offsetAt("t", 5500); at.ErrorCode != 0 || at.Offset != 10 {
-		t.Errorf("at time 5500: %+v, want offset 10", at)
+	if at := r.offsetAt("t", 1500); at.ErrorCode != 0 || at.Offset != 14 {
+		t.Errorf("at time 1500: %+v, want offset 14", at)
 	}
 	if at := r.offsetAt("t", time.Now().Add(-time.Hour).UnixMilli()); at.ErrorCode != 0 || at.Offset != -1 {
 		t.Errorf("an hour ago: %+v, want none", at)
 	}
 	text := lines.String()
-	if strings.Count(text, "none of Kafka's") != 1 || !strings.Contains(text, n.dir+"/topics/t/1/0") || !strings.Contains(text, "first=6") {
+	if strings.Count(text, "none of Kafka's") != 1 || !strings.Contains(text, n.dir+"/topics/t/1/0") || !strings.Contains(text, "first=0") {
 		t.Errorf("want one line with the directory, got:\n%s", text)
 	}
 }

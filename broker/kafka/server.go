@@ -44,7 +44,7 @@ func (o *Options) defaults() {
 	set(&o.FetchBytesMax, 16<<20)
 	set(&o.FetchBytes, 256<<20)
 	set(&o.InFlightMax, 64)
-	set(&o.BatchBytesMax, 128<<20)
+	set(&o.BatchBytesMax, UnpackMax)
 	set(&o.IdleTimeout, 10*time.Minute)
 	set(&o.FrameTimeout, 30*time.Second)
 	o.RequestBytes = max(o.RequestBytes, 2*o.RequestBytesMax)

@@ -91,7 +91,7 @@ func (c *checkCommand) readAll(ctx context.Context, s *streams, x *varve.Inspect
 		at.Offset = max(x.Start, x.View.HotStart)
 	}
 	for at.Offset < x.End {
-		for rec, err := range x.Records(ctx, at) {
+		for rec, err := range recordsOf(ctx, x, at) {
 			if err != nil {
 				var trimmed *varve.TrimmedError
 				if errors.As(err, &trimmed) && trimmed.Start > at.Offset { // by a writer, meanwhile

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"varve"
+	"varve/broker/kafka/batch"
 	"varve/core/segment"
 	"varve/tiers/disk"
 	"varve/tiers/disk/osfs"
@@ -167,6 +168,9 @@ func dumpBatches(ctx context.Context, w *bufio.Writer, file *segment.ScanFile, b
 			fmt.Fprintf(w, " producer %d epoch %d sequence %d", i.ProducerID, i.ProducerEpoch, i.Sequence)
 		}
 		fmt.Fprintln(w)
+		if i.Kind == segment.KindKafka {
+			fmt.Fprintf(w, "    %s\n", kafkaText(file, b.Pos, i.PayloadBytes))
+		}
 	}
 	info := scan.Info()
 	if info.Head != segment.BreakNone {
@@ -178,6 +182,25 @@ func dumpBatches(ctx context.Context, w *bufio.Writer, file *segment.ScanFile, b
 	}
 	fmt.Fprintf(w, "  evidence up to %d, footer %s\n", info.Evidence, footerText(info))
 	return nil
+}
+
+// kafkaText prints the header of the RecordBatch that is the payload of the batch at a position.
+func kafkaText(f *segment.ScanFile, pos int64, bytes uint32) string {
+	head := make([]byte, min(batch.HeaderBytes, bytes))
+	if _, err := f.Source.ReadAt(head, pos+segment.BatchHeaderBytes); err != nil {
+		return fmt.Sprintf("RecordBatch: %v", err)
+	}
+	h, err := batch.Stored(head)
+	if err != nil {
+		return fmt.Sprintf("no RecordBatch: %v", err)
+	}
+	millis := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
+	text := fmt.Sprintf("RecordBatch attributes %#x compression %s records %d base time %s max time %s", uint16(h.Attributes), h.Attributes.Codec(), h.Records,
+		millis(h.BaseTime), millis(h.MaxTime))
+	if h.ProducerID >= 0 {
+		text += fmt.Sprintf(" producer %d epoch %d sequence %d", h.ProducerID, h.ProducerEpoch, h.Sequence)
+	}
+	return text
 }
 
 func footerText(info *segment.FileInfo) string {

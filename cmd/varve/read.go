@@ -116,7 +116,7 @@ func (c *readCommand) pass(ctx context.Context, w *bufio.Writer, x *varve.Inspec
 		return nil
 	}
 	var line jsonRecord
-	for r, err := range x.Records(ctx, *p) {
+	for r, err := range recordsOf(ctx, x, *p) {
 		if err != nil {
 			return err
 		}

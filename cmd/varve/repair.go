@@ -22,6 +22,9 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 	use := looks
 	if c.Apply {
 		use = writes
+		if err := refuseBesideNode(c.Dir); err != nil {
+			return err
+		}
 	}
 	t, err := c.openTiers(ctx, s, c.Dir, use) // it may hold what a repair would give up
 	if err != nil {

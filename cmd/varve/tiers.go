@@ -34,6 +34,9 @@ func (s *tierSettings) openTiers(ctx context.Context, out *streams, dir string, 
 	slow := time.AfterFunc(slowCheck, func() { out.note("varve: a tier has not answered yet; waiting for it up to %v", checkTimeout) })
 	defer slow.Stop()
 	t := &logTiers{}
+	if p := placeInNode(dir); p != nil && p.topic == "" { // a catalogue is on the disk alone
+		return &logTiers{coldTier: &coldTier{close: func() {}}, warm: &warmTier{}}, nil
+	}
 	var err error
 	if t.warm, err = s.openWarm(ctx, dir, use); err != nil {
 		return nil, err
@@ -222,11 +225,24 @@ func outage(err error) bool {
 
 // logName returns what the log in a directory is called below cold.url.
 func (s *tierSettings) logName(dir string) (string, error) {
-	if s.ColdName != "" {
-		return s.ColdName, nil
+	place, name := placeInNode(dir), s.ColdName
+	if place != nil && place.topic == "" {
+		place = nil
 	}
-	full, err := filepath.Abs(dir)
-	return filepath.Base(full), err
+	if name == "" {
+		if place != nil {
+			dir = place.node
+		}
+		full, err := filepath.Abs(dir)
+		if err != nil {
+			return "", err
+		}
+		name = filepath.Base(full)
+	}
+	if place != nil {
+		return place.inBucket(name)
+	}
+	return name, nil
 }
 
 // longestKey is what the longest key of an object has below the prefix of its log.
@@ -262,6 +278,9 @@ var tierWait = 30 * time.Second
 // openLog opens the log in a directory with the tiers of its configuration. The caller calls done
 // after it has closed the log.
 func (s *settings) openLog(ctx context.Context, out *streams, dir string) (l *varve.Log, done func(), err error) {
+	if err := cmp.Or(refuseOfNode(dir), s.refuseNameOfNode()); err != nil {
+		return nil, nil, err
+	}
 	use, known := writes, s.Create && !s.AcceptLoss && manifestSeen(dir)
 	if s.Create && !known {
 		use = makes

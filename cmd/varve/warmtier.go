@@ -57,12 +57,21 @@ func (s *tierSettings) openWarm(ctx context.Context, dir string, use access) (*w
 
 // warmKey returns what the log in a directory is called in the warm tier, and the key of its stream.
 func (s *tierSettings) warmKey(dir string) (name, key string, err error) {
+	place := placeInNode(dir)
 	if name = s.WarmName; name == "" {
+		if place != nil {
+			dir = place.node
+		}
 		full, err := filepath.Abs(dir)
 		if err != nil {
 			return "", "", err
 		}
 		name = filepath.Base(full)
+	}
+	if place != nil {
+		if name, err = place.inWarm(name); err != nil {
+			return "", "", err
+		}
 	}
 	if key, err = valkey.Key(name); err != nil {
 		err = fmt.Errorf("the log cannot be called so in the warm tier: %w; set warm.name", err)

@@ -114,6 +114,14 @@ func headerError(f Fault, expected, format string, args ...any) error {
 // Parse checks the header of exactly one batch, as a producer may send it, and the checksum of all of
 // it. It does not look at the records: see Walker.
 func Parse(b []byte) (h Header, err error) {
+	if h, err = Verify(b); err == nil && h.Attributes.AppendTime() {
+		err = headerError(BadTime, "times of creation", "append times, which only a broker gives")
+	}
+	return h, err
+}
+
+// Verify checks a stored batch as Parse does one that comes: the broker may have given it append times.
+func Verify(b []byte) (h Header, err error) {
 	if len(b) <= atMagic {
 		return h, headerError(Corrupt, "at least 61 bytes", "%d", len(b))
 	}
@@ -167,9 +175,7 @@ func (h *Header) check(lastDelta int32, bytes int) error {
 		return headerError(Invalid, "records", "a control batch, which only a broker writes")
 	case h.Attributes&transactional != 0:
 		return headerError(Transactional, "no transaction", "attributes %#x", uint16(h.Attributes))
-	case h.Attributes.AppendTime():
-		return headerError(BadTime, "times of creation", "append times, which only a broker gives")
-	case h.Attributes&^codecMask != 0 || h.Attributes.Codec() >= codecCount:
+	case h.Attributes&^(codecMask|appendTime) != 0 || h.Attributes.Codec() >= codecCount:
 		return headerError(Invalid, "attributes 0 to 4, the codec", "%#x", uint16(h.Attributes))
 	case h.Records == 0 || h.Records > 1<<31-1:
 		return headerError(Invalid, "at least one record", "a count of %d", int32(h.Records))

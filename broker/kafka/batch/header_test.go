@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"math"
+	"slices"
 	"testing"
 	"testing/iotest"
 )
@@ -223,6 +225,44 @@ func TestWalk(t *testing.T) {
 	long := encode(0, []testRecord{{value: make([]byte, 3*windowBytes)}, {ms: math.MaxInt64}, {ms: -1}})
 	if got := times(t, long); len(got) != 3 || got[1] != math.MaxInt64 || got[2] != -1 {
 		t.Errorf("got %v", got)
+	}
+}
+
+// Records read whole are what was encoded; null and empty differ.
+func TestRecord(t *testing.T) {
+	b := encode(1000, []testRecord{{ms: 1000, key: []byte("k"), value: []byte("one")}, {ms: 900, value: []byte{}, headers: 2}, {ms: 1001}})
+	h, err := Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w Walker
+	w.Plain(&h, Records(b))
+	var got []string
+	for r := (Record{}); w.Record(&r); {
+		text := fmt.Sprintf("%d %d %q %v %q %v", r.Number, r.Time, r.Key, r.Key == nil, r.Value, r.Value == nil)
+		for _, x := range r.Headers {
+			text += fmt.Sprintf(" %s %v", x.Key, x.Value == nil)
+		}
+		got = append(got, text)
+	}
+	want := []string{`0 1000 "k" false "one" false`, `1 900 "" true "" false name true name true`, `2 1001 "" true "" true`}
+	if w.Err() != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q; %v", got, want, w.Err())
+	}
+}
+
+// A broker may have given a stored batch append times; a producer may not. Damage is found in both.
+func TestVerify(t *testing.T) {
+	b := three()
+	h, _ := Parse(b)
+	SetMaxTime(b, &h, 6000, true)
+	if got, err := Verify(b); err != nil || got != h {
+		t.Errorf("%+v, %v", got, err)
+	}
+	b[len(b)-1] ^= 1
+	var e *Error
+	if _, err := Verify(b); !errors.As(err, &e) || e.Fault != Corrupt {
+		t.Errorf("got %v, want a corrupt batch", err)
 	}
 }
 

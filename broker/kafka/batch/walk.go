@@ -30,7 +30,30 @@ type Walker struct {
 
 	next uint32 // number of the next record
 	rest int64  // bytes of the record at hand that are not consumed
+	into *Record
 	err  error
+}
+
+// Record is one record of a batch. Key, value and the value of a header are nil where they are null.
+type Record struct {
+	Number  uint32 // its offset delta
+	Time    int64  // milliseconds since 1970
+	Key     []byte
+	Value   []byte
+	Headers []RecordHeader
+}
+
+// RecordHeader is a pair that travels with a record.
+type RecordHeader struct{ Key, Value []byte }
+
+// Record reads one record whole, as Next does in all else. Its bytes are those that Plain was given: a walk
+// over a source has none to give.
+func (w *Walker) Record(r *Record) (ok bool) {
+	*r = Record{Headers: r.Headers[:0]}
+	w.into = r
+	r.Number, r.Time, ok = w.Next()
+	w.into = nil
+	return ok
 }
 
 // Plain starts at the first record of a batch that is not compressed.
@@ -130,8 +153,16 @@ func (w *Walker) record() (ms int64, ok bool) {
 
 // fields passes over key, value and headers, which must fill the record.
 func (w *Walker) fields() bool {
-	if !w.bytes("a key", true) || !w.bytes("a value", true) {
+	key, ok := w.bytes("a key", true)
+	if !ok {
 		return false
+	}
+	value, ok := w.bytes("a value", true)
+	if !ok {
+		return false
+	}
+	if w.into != nil {
+		w.into.Key, w.into.Value = key, value
 	}
 	headers, ok := w.varint("a count of headers")
 	if !ok {
@@ -141,8 +172,14 @@ func (w *Walker) fields() bool {
 		return w.fail(Invalid, "a count of headers", "%d in %d bytes", headers, w.rest)
 	}
 	for range headers {
-		if !w.bytes("the key of a header", false) || !w.bytes("the value of a header", true) {
+		if key, ok = w.bytes("the key of a header", false); !ok {
 			return false
+		}
+		if value, ok = w.bytes("the value of a header", true); !ok {
+			return false
+		}
+		if w.into != nil {
+			w.into.Headers = append(w.into.Headers, RecordHeader{key, value})
 		}
 	}
 	if w.rest != 0 {
@@ -151,19 +188,26 @@ func (w *Walker) fields() bool {
 	return true
 }
 
-// bytes passes over a length and as many bytes; -1 stands for null.
-func (w *Walker) bytes(what string, nullable bool) bool {
+// bytes passes over a length and as many bytes, and returns them to who reads records whole; -1 stands for null.
+func (w *Walker) bytes(what string, nullable bool) (b []byte, ok bool) {
 	n, ok := w.varint(what)
 	if !ok {
-		return false
+		return nil, false
 	}
 	if n == -1 && nullable {
-		return true
+		return nil, true
 	}
 	if n < 0 || n > w.rest {
-		return w.fail(Invalid, what+" within its record", "a length of %d, %d bytes left", n, w.rest)
+		return nil, w.fail(Invalid, what+" within its record", "a length of %d, %d bytes left", n, w.rest)
 	}
-	return w.skip(n)
+	at := w.pos
+	if !w.skip(n) {
+		return nil, false
+	}
+	if w.into != nil && int64(w.pos-at) == n {
+		b = w.buf[at:w.pos:w.pos]
+	}
+	return b, true
 }
 
 func (w *Walker) byte() (byte, bool) {
