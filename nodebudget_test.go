@@ -60,6 +60,9 @@ func TestBudget(t *testing.T) {
 	}
 	on(&hooks[1].write, nil)
 	used(0, nil)
-	_, err = logs[0].Append(ctx, varve.Record{Value: make([]byte, 100)})
+	last, err := batch(0, 100)
+	if err == nil {
+		_, err = last.Wait(ctx)
+	}
 	used(0, err)
 }
