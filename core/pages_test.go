@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"testing"
 
 	"varve/core/manifest"
@@ -45,5 +46,35 @@ func TestUploadsWaitForDeletion(t *testing.T) {
 	c.wantUpload(l)
 	if c.pending.state != uploadWanted || c.pending.entry.Attempt != deadMax+1 {
 		t.Errorf("after a deletion: %+v", c.pending)
+	}
+}
+
+// A page that the manifest names and that is not there: an owner beside this one may have moved Start past it,
+// deleted it and swapped the manifest since that was read. So the manifest is read again, not the page alone.
+func TestMissedPageReadsTheManifestAgain(t *testing.T) {
+	l := new(Log)
+	l.cfg.Cold = true
+	b := &l.boot
+	b.step, b.absent = bootPages, true
+	l.cold.next.Pages = []manifest.Page{{Base: 0, End: 10, Number: 1}, {Base: 10, End: 20, Number: 2}}
+	l.cold.next.Start = 10
+	now := Now{Mono: 5}
+	l.onMerge(now, &LoadPage{Base: 0, Number: 1, Missing: true}, nil)
+	if b.step != bootPages || b.at != 1 {
+		t.Fatalf("a page below Start that was deleted holds the open up: step %d, page %d", b.step, b.at)
+	}
+	l.onMerge(now, &LoadPage{Base: 10, Number: 2, Missing: true}, nil)
+	if b.step != bootManifest || b.retryAt <= now.Mono {
+		t.Fatalf("step %d, again at %d", b.step, b.retryAt)
+	}
+	if e := l.nextMerge(now); e != nil {
+		t.Fatalf("it is asked again at once: %T", e)
+	}
+	if _, ok := l.nextMerge(Now{Mono: b.retryAt}).(*LoadManifest); !ok {
+		t.Fatal("the manifest is not read again")
+	}
+	var refused *RefusedError
+	if !errors.As(l.err, &refused) || refused.Next != "run: varve cold scrub" {
+		t.Fatal(l.err)
 	}
 }
