@@ -157,16 +157,9 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 	x := &Inspection{store: disk.NewStore(fsys), fsys: fsys, options: o, Running: running, core: l}
 	defer x.store.Close() //nolint:errcheck // nothing was written; fetches open files of their own
 	if o.Cold != nil {
-		x.cold = cold.NewStore(o.Cold, o.ColdPrefix, x.store, cold.DefaultOptions())
+		x.cold = cold.NewStore(o.Cold, o.ColdPrefix, x.store, opt.coldOptions())
 		x.store.SetObjects(x.cold)
-	}
-	var asks *cold.Store // a look waits less for the bucket than a reader of what it holds
-	if o.Cold != nil {
-		opt := cold.DefaultOptions()
-		opt.Timeout = lookWait
-		asks = cold.NewStore(o.Cold, o.ColdPrefix, x.store, opt)
-		stop := context.AfterFunc(ctx, asks.Close)
-		defer func() { stop(); asks.Close() }()
+		defer context.AfterFunc(ctx, x.cold.Close)()
 	}
 	var asked *warm.Store
 	if o.Warm.Dialer != nil {
@@ -186,7 +179,7 @@ func inspectOnce(ctx context.Context, fsys disk.FS, running bool, o InspectOptio
 			continue
 		}
 		if e := l.Next(now(), core.Catalogue); e != nil {
-			l.Complete(now(), e, o.ask(ctx, "cold", e, asks.Run))
+			l.Complete(now(), e, o.ask(ctx, "cold", e, x.cold.Run))
 			continue
 		}
 		if e := l.Next(now(), core.Warm); e != nil {

@@ -389,3 +389,24 @@ func TestDamageDoesNotStopTheMirror(t *testing.T) {
 	appendValues(t, l, 500, 510)
 	closeLog(t, l)
 }
+
+// TestWarmPressureRolls: a segment that alone is as much as the warm tier is to hold is sealed, so that its records
+// can leave that tier: it keeps to its bound, though segments are far larger.
+func TestWarmPressureRolls(t *testing.T) {
+	primary, _ := tiertest.StartPair(t)
+	o := warmOptions(t, primary)
+	o.SegmentBytes, o.Warm.MaxBytes = 1<<20, 128<<10
+	l := warmLog(t, filepath.Join(t.TempDir(), "log"), o)
+	for i := range int64(30) {
+		appendValues(t, l, 100*i, 100*i+100)
+	}
+	eventually(t, "what is beyond the bound has left the warm tier", func() bool {
+		s := l.Stats()
+		return s.WarmFrom > 0 && s.WarmEnd == 3000 && s.WarmBytes < 3*o.Warm.MaxBytes
+	})
+	if s := l.Stats(); s.Rolls < 2 {
+		t.Errorf("%d rolls", s.Rolls)
+	}
+	readAll(t, l, 0, 3000)
+	closeLog(t, l)
+}

@@ -129,6 +129,7 @@ const (
 	MarkWarmShort                     // too few replicas confirmed
 	MarkWarmWaived                    // and the policy acks nevertheless
 	MarkWarmStalled                   // records waited too long for it
+	MarkRollWarm                      // roll, because the active segment alone is as much as it is to hold
 	MarkWarmTrimmed                   // entries were removed
 	MarkWarmOdd                       // an entry does not verify and is passed over
 	MarkWarmRefill                    // records that only the warm tier had were copied to the disk

@@ -296,6 +296,9 @@ func (l *Log) onCommit(now Now, e *Commit, err error) {
 	} else {
 		l.sync.wrote(now, a.pos, l.written, e.Bytes)
 	}
+	if l.cfg.Warm {
+		l.rollForWarm()
+	}
 	l.raiseCommitted(now)
 }
 

@@ -41,6 +41,16 @@ func (l *Log) giveUpWarm() {
 	}
 }
 
+// rollForWarm seals the active segment where it alone is as much as the warm tier is to hold: only what is closed
+// leaves that, with a cold tier what is exported. Tiny segments would cost more than they save.
+func (l *Log) rollForWarm() {
+	a := &l.tail.active
+	if a.open && a.pos > a.dataPos && !l.tail.rollWanted && a.pos >= max(l.cfg.WarmBytes, l.cfg.SegmentBytes/16) {
+		l.mark(MarkRollWarm)
+		l.tail.rollWanted = true
+	}
+}
+
 // wantTrimWarm moves from behind what the tier shall not hold any more: closed segments beyond the
 // number that is kept, and those that memory has no room for; with a cold tier never what is not there.
 func (l *Log) wantTrimWarm() {

@@ -132,6 +132,7 @@ var coreMarkNames = [core.MarkCount]string{
 	core.MarkWarmShort:         "warm-short",
 	core.MarkWarmWaived:        "warm-waived",
 	core.MarkWarmStalled:       "warm-stalled",
+	core.MarkRollWarm:          "roll-warm",
 	core.MarkWarmTrimmed:       "warm-trimmed",
 	core.MarkWarmOdd:           "warm-odd",
 	core.MarkWarmRefill:        "warm-refill",

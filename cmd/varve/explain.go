@@ -172,7 +172,7 @@ func lag(tier string, d time.Duration, rate int64, why string) recovery {
 
 // coldLag is how long a record may be in the active segment.
 func coldLag(s *settings, rate int64) recovery {
-	full := timeFor(int64(s.SegmentBytes), rate)
+	full := timeFor(segmentBytes(s), rate)
 	age, key := time.Duration(math.MaxInt64), "segment_age"
 	if s.SegmentAge != varve.Unlimited {
 		age = time.Duration(s.SegmentAge)

@@ -49,7 +49,7 @@ const (
 
 // memory lists what the settings bound. It is what a log takes, not what a Go program needs besides.
 func memory(s *settings) []share {
-	entries := int64(s.SegmentBytes) / max(int64(s.IndexSpacingBytes), batchMin)
+	entries := segmentBytes(s) / max(int64(s.IndexSpacingBytes), batchMin)
 	all := []share{
 		{"accepted and not yet written (pending_bytes)", int64(s.PendingBytes)},
 		{"index of the active segment (segment_bytes, index_spacing_bytes)", entries * indexEntry},
@@ -74,7 +74,7 @@ func onDisk(s *settings, rate int64) diskBound {
 	age := time.Duration(tighter(int64(s.LocalRetentionAge), int64(s.RetentionAge)))
 	d := diskBound{Bytes: math.MaxInt64, KeepsFree: int64(s.MinFreeBytes)}
 	late := times(rate, s.RetentionCheckInterval)
-	segment := max(int64(s.SegmentBytes), int64(s.MaxBatchBytes))
+	segment := max(segmentBytes(s), int64(s.MaxBatchBytes))
 	if bytes != varve.Unlimited {
 		d.Bytes = sum(bytes, segment, late)
 		d.Why = fmt.Sprintf("retention keeps %s and up to a segment more, and what arrives in retention_check_interval", sizeText(bytes))
@@ -103,7 +103,7 @@ func warmMemory(s *settings) *warmCost {
 	if !s.warm() {
 		return nil
 	}
-	segment := sum(int64(s.SegmentBytes), int64(s.MaxBatchBytes))
+	segment := sum(segmentBytes(s), int64(s.MaxBatchBytes))
 	c := &warmCost{Why: fmt.Sprintf("the active segment and %d closed ones (warm.max_cached_closed_segments, segment_bytes)", s.WarmMaxCachedClosedSegments)}
 	for range s.WarmMaxCachedClosedSegments + 1 {
 		if c.Bytes = sum(c.Bytes, segment); c.Bytes > 1<<50 {
@@ -143,7 +143,7 @@ func requests(s *settings, rate int64) *requestCost {
 	if !s.cold() {
 		return nil
 	}
-	object := max(1, min(int64(s.SegmentBytes), coldLag(s, rate).Bytes))
+	object := max(1, min(segmentBytes(s), coldLag(s, rate).Bytes))
 	return requestsOf(s, object, divide(times(rate, day), object))
 }
 
@@ -268,4 +268,13 @@ func sizeText(n int64) string {
 		v, unit, units = v/1024, units[0], units[1:]
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + unit
+}
+
+// segmentBytes is the size at which a segment is sealed: the warm tier's bound may be less.
+func segmentBytes(s *settings) int64 {
+	bytes := int64(s.SegmentBytes)
+	if s.warm() && s.WarmMaxBytes != varve.Unlimited {
+		bytes = min(bytes, max(int64(s.WarmMaxBytes), bytes/16))
+	}
+	return bytes
 }
