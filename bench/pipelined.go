@@ -144,12 +144,17 @@ func pipelined(c contender, dir string, size int, length time.Duration) (out mea
 // pipeline gives each record to the client, which makes batches of what it has while others are on their way.
 func (s *servedVarve) pipeline(w *window) error {
 	ctx := context.Background()
+	untimed := func(_ *kgo.Record, err error) { w.answered(time.Time{}, err) }
 	for {
 		at, ok := w.next()
 		if !ok {
 			return w.drain()
 		}
-		s.client.Produce(ctx, &kgo.Record{Value: w.rec}, func(_ *kgo.Record, err error) { w.answered(at, err) })
+		done := untimed
+		if !at.IsZero() {
+			done = func(_ *kgo.Record, err error) { w.answered(at, err) }
+		}
+		s.client.Produce(ctx, &kgo.Record{Value: w.rec}, done)
 	}
 }
 

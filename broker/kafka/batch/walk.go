@@ -220,8 +220,26 @@ func (w *Walker) byte() (byte, bool) {
 	return c, true
 }
 
-// varint reads a zigzag varint.
+// varint reads a zigzag varint. Nearly all have one byte or two, and there are six in a record: those are read here.
 func (w *Walker) varint(what string) (int64, bool) {
+	at := w.buf[w.pos:]
+	if len(at) > 0 && w.rest > 0 && at[0] < 0x80 {
+		w.pos++
+		w.rest--
+		return zigzag(uint64(at[0])), true
+	}
+	if len(at) > 1 && w.rest > 1 && at[1] < 0x80 {
+		w.pos += 2
+		w.rest -= 2
+		return zigzag(uint64(at[0]&0x7f) | uint64(at[1])<<7), true
+	}
+	return w.longVarint(what)
+}
+
+func zigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
+
+// longVarint reads any varint, and says what is wrong with one that is none.
+func (w *Walker) longVarint(what string) (int64, bool) {
 	w.fill(varintBytesMax)
 	var u uint64
 	at := w.buf[w.pos:]
@@ -237,7 +255,7 @@ func (w *Walker) varint(what string) (int64, bool) {
 		if c < 0x80 {
 			w.pos += i + 1
 			w.rest -= int64(i + 1)
-			return int64(u>>1) ^ -int64(u&1), true
+			return zigzag(u), true
 		}
 	}
 	return 0, w.fail(Invalid, what, "a number of more than 64 bits")
