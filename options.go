@@ -39,6 +39,7 @@ type Options struct {
 	Budget            *Budget       // of PendingBytes over several logs; nil: each has its own
 	MinFreeBytes      int64         // appends answer ErrNoSpace below it; default 256 MiB, negative: 0
 	NoPreallocate     bool          // do not zero-fill ahead of the tail (slower syncs, smaller files)
+	PreallocateBytes  int64         // least step of that, which follows the traffic of a second; default 1 MiB
 
 	// Retention removes whole segments from the head, never the active one: those above an age, and
 	// those without which at least this many bytes stay. Default Unlimited.
@@ -138,6 +139,7 @@ func (o *Options) config() core.Config {
 	set(&c.MinFreeBytes, o.MinFreeBytes)
 	c.MinFreeBytes = max(c.MinFreeBytes, 0)
 	c.Preallocate = !o.NoPreallocate
+	set(&c.PrepareBytes, o.PreallocateBytes)
 	set(&c.RetentionBytes, o.RetentionBytes)
 	set(&c.RetentionAge, int64(o.RetentionAge))
 	set(&c.LocalRetentionBytes, o.LocalRetentionBytes)

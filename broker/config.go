@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -83,10 +84,15 @@ func bytesOr(n, zero int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
+// preallocateBytes is the least step of zeros ahead of a partition's tail. Most partitions of a node with many have
+// little traffic, and the zeros of one keep the syncs of all others waiting; where there is more, steps are longer.
+const preallocateBytes = 64 << 10
+
 // logOptions returns the options of a partition's log.
 func (b *Broker) logOptions(d topics.Dir, config []topics.Pair) varve.Options {
 	o := b.options.Log
 	o.Logger, o.Budget = b.logger, b.budget
+	o.PreallocateBytes = cmp.Or(o.PreallocateBytes, preallocateBytes)
 	o.Create, o.Cold, o.ColdPrefix, o.Warm = false, nil, "", varve.WarmOptions{}
 	if b.options.Tiers != nil {
 		o.Cold, o.ColdPrefix, o.Warm = b.options.Tiers(d.Topic, d.Incarnation, d.Partition)

@@ -2,8 +2,11 @@ package broker
 
 import (
 	"context"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,7 +17,8 @@ import (
 func TestIdlePartitions(t *testing.T) {
 	const count = 200
 	ctx := context.Background()
-	b, err := Open(ctx, t.TempDir(), Options{Log: varve.Options{MinFreeBytes: -1}})
+	dir := t.TempDir()
+	b, err := Open(ctx, dir, Options{Log: varve.Options{MinFreeBytes: -1}})
 	must(t, err)
 	defer func() { must(t, b.Close(ctx)) }()
 	before := measure(t)
@@ -37,7 +41,29 @@ func TestIdlePartitions(t *testing.T) {
 	if each.goroutines != 4 || each.files != 4 || each.heap+each.stacks > idleBytesMax {
 		t.Errorf("an idle partition costs %+v: want 4 goroutines, 4 files, at most %d bytes", each, idleBytesMax)
 	}
+	if disk := onDisk(t, dir) / count; disk > idleDiskMax {
+		t.Errorf("an idle partition with one record of 1000 bytes has %d bytes on disk, want at most %d", disk, idleDiskMax)
+	}
 }
+
+// onDisk counts what the files of a directory take.
+func onDisk(t *testing.T, dir string) (bytes int64) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			bytes += info.Sys().(*syscall.Stat_t).Blocks * 512
+		}
+		return err
+	}))
+	return bytes
+}
+
+// idleDiskMax is zeros ahead of the tail, superblocks and directories.
+const idleDiskMax = 160 << 10
 
 // idleBytesMax bounds the memory of an idle partition; the goal of a node is 256 KiB.
 const idleBytesMax = 80 << 10
