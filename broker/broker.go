@@ -21,7 +21,8 @@ import (
 type Broker struct {
 	tree    tree
 	options Options
-	tiered  bool // there is a cold tier
+	tiered  bool  // there is a cold tier
+	files   int64 // that the process may open
 	budget  *varve.Budget
 	logger  *slog.Logger
 	lock    io.Closer
@@ -92,6 +93,9 @@ func openTree(ctx context.Context, t tree, o Options) (*Broker, error) {
 		answers: make(map[topics.Ticket]chan topics.Outcome), topics: make(map[uint64]*Topic), parts: make(map[place]*Partition),
 		removed: make(map[uint64]span), complaints: complaints{logger: o.Logger, said: make(map[complaint]*saying)},
 		stopped: make(chan struct{}), ended: make(chan struct{}),
+	}
+	if b.files, err = filesMax(); err != nil {
+		return nil, err
 	}
 	b.life, b.die = context.WithCancel(context.Background())
 	if o.Tiers != nil {

@@ -21,11 +21,10 @@ const (
 // partitionsMax returns how many partitions the node may have: as many as are asked for, if the process
 // may open so many files; where nobody asked, as many as it may.
 func (o *Options) partitionsMax() (int32, error) {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 0, fmt.Errorf("broker: limit of open files: %w", err)
+	files, err := filesMax()
+	if err != nil {
+		return 0, err
 	}
-	files := int64(min(limit.Cur, math.MaxInt32))
 	most := max((files-filesOfNode)/filesPerPartition, 1)
 	switch {
 	case o.PartitionsMax == 0 && most < partitionsDefault:
@@ -38,6 +37,24 @@ func (o *Options) partitionsMax() (int32, error) {
 			ErrBudget, o.PartitionsMax, int64(o.PartitionsMax)*filesPerPartition+filesOfNode, files, most)
 	}
 	return o.PartitionsMax, nil
+}
+
+// filesMax returns how many files the process may open.
+func filesMax() (int64, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("broker: limit of open files: %w", err)
+	}
+	return int64(min(limit.Cur, math.MaxInt32)), nil
+}
+
+// Connections returns how many connections leave the logs the descriptors that they need: a log that cannot open
+// the file that it writes next stops.
+func (b *Broker) Connections() int {
+	b.mu.Lock()
+	partitions := int64(len(b.parts))
+	b.mu.Unlock()
+	return int(max(b.files-partitions*filesPerPartition-filesOfNode/2, filesOfNode/8))
 }
 
 // budget returns what all partitions together may hold in memory that is not written yet.

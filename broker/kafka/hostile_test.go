@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -239,6 +240,34 @@ func TestManyConnections(t *testing.T) {
 	list[most-1].ask(sample(18), 3)
 	if got := n.server.Stats().TurnedAway; got != 1 {
 		t.Errorf("%d were turned away", got)
+	}
+}
+
+// Connections leave the logs the descriptors that they need, whatever ConnectionsMax says.
+func TestConnectionsLeaveFiles(t *testing.T) {
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	few := syscall.Rlimit{Cur: 1100, Max: was.Max}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, t.TempDir(), kafka.Options{})
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); err != nil { // for this side of the connections
+		t.Fatal(err)
+	}
+	n.topic("t", 10)
+	const most = 1100 - 10*4 - 512
+	if got := n.broker.Connections(); got != most {
+		t.Fatalf("%d connections", got)
+	}
+	for range most {
+		n.raw().ask(sample(18), 3)
+	}
+	closes(t, n.raw().nc)
+	if got := n.server.Stats(); got.TurnedAway != 1 || got.Connections != most {
+		t.Errorf("%+v", got)
 	}
 }
 

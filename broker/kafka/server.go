@@ -22,7 +22,7 @@ type Options struct {
 	Host string
 	Port int32
 
-	ConnectionsMax  int           // at once; default 8192
+	ConnectionsMax  int           // at once; default 8192; fewer where the process may open few files
 	RequestBytesMax int64         // one request; default 100 MiB
 	RequestBytes    int64         // all requests that are being read or answered; default 256 MiB, at least twice RequestBytesMax
 	FetchBytesMax   int64         // one answer, beside a batch that is larger; default 16 MiB
@@ -166,8 +166,9 @@ func (s *Server) Serve(l net.Listener) error {
 
 // admit starts to serve a connection, or turns it away.
 func (s *Server) admit(nc net.Conn) {
+	most := min(s.o.ConnectionsMax, s.broker.Connections())
 	s.mu.Lock()
-	full := len(s.conns) >= s.o.ConnectionsMax
+	full := len(s.conns) >= most
 	if full || s.closing {
 		s.mu.Unlock()
 		_ = nc.Close()
@@ -176,7 +177,7 @@ func (s *Server) admit(nc net.Conn) {
 			return
 		}
 		if _, tell := s.lines.turnedAway.tell(time.Now()); tell {
-			s.o.Logger.Warn("kafka: connections are turned away", "max", s.o.ConnectionsMax, "turned_away", n, "remote", nc.RemoteAddr())
+			s.o.Logger.Warn("kafka: connections are turned away", "max", most, "turned_away", n, "remote", nc.RemoteAddr())
 		}
 		return
 	}
