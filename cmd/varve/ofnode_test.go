@@ -203,7 +203,7 @@ func TestUnreadableCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := varveRun(t, "", "serve", "--listen", "127.0.0.1:0", "--admin", "off", "--dir", node)
-	if r.code != exitDamaged || !strings.Contains(r.err, "varve log read --dir "+node+"/catalogue") {
+	if r.code != exitDamaged || !strings.Contains(r.err, "varve topic rebuild-catalogue --dir "+node) {
 		t.Errorf("exit %d, %s", r.code, r.err)
 	}
 	mustRun(t, "", "log", "read", "--dir", node+"/catalogue")

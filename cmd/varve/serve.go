@@ -14,7 +14,6 @@ import (
 	"varve/broker"
 	"varve/broker/admin"
 	"varve/broker/kafka"
-	"varve/core/topics"
 )
 
 type serveCommand struct {
@@ -133,27 +132,11 @@ func (n *node) open(ctx context.Context) (err error) {
 
 // named says of an error which directory it is about, unless it does so itself.
 func named(dir string, err error) error {
-	if errors.As(err, new(*topics.CatalogueError)) {
-		return unreadable{err, dir}
-	}
 	if strings.Contains(err.Error(), dir) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", dir, err)
 }
-
-// unreadable is a catalogue with an entry that makes no sense: the command that shows it is one for this node.
-type unreadable struct {
-	error
-	dir string
-}
-
-func (e unreadable) Error() string {
-	return strings.Replace(e.error.Error(), "DIR/", e.dir+"/", 1) + "; a copy of the directory catalogue from before that entry brings the topics back"
-}
-
-// Unwrap returns the error itself, and that it is damage.
-func (e unreadable) Unwrap() []error { return []error{e.error, errDamaged} }
 
 // advertised is what clients are told to connect to; nothing means what they have connected to already.
 func (n *node) advertised() (host string, port int32) {
