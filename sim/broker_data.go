@@ -340,6 +340,10 @@ func (b *broker) readFailed(id node.OpID, u *unit, err error) {
 	} else {
 		w.res.Marks.add(MarkReadError)
 	}
+	if r := &b.requests[id]; verdict.Read(err) == verdict.OffsetOutOfRange {
+		b.reply(id, node.Answer{Result: node.Strayed, Topic: r.topic, Offset: r.offset})
+		return
+	}
 	b.reply(id, node.Answer{Result: node.Failed})
 }
 
