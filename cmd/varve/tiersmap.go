@@ -161,7 +161,7 @@ func (c *offloadCommand) offload(ctx context.Context, s *streams, l *varve.Log, 
 		case x.ColdError == nil || x.Exported > was:
 			answered, was = time.Now(), x.Exported
 		case silent > tierWait:
-			giveUp(fmt.Errorf("%w: %w", varve.ErrTierDown, x.ColdError))
+			giveUp(fmt.Errorf("the cold tier takes nothing: %w", x.ColdError))
 		case silent > downAfter && !said:
 			said = true
 			s.note("varve: warning: the cold tier takes nothing; waiting up to %v: %v", tierWait, oneLine(x.ColdError))
