@@ -83,7 +83,7 @@ func TestWithoutChangesNothingElse(t *testing.T) {
 
 // What took no part in a run may be left out of it: it ends the same, for each fault and each profile.
 func TestWithoutWhatTookNoPart(t *testing.T) {
-	const seeds = 80
+	const seeds = 60
 	whole, spared := NewWorld(), NewWorld()
 	var s Schedule
 	var results [seeds]Result

@@ -169,6 +169,7 @@ func (w *World) reset(s *Schedule) {
 	if w.without != nil {
 		w.without.apply(s)
 		w.disk.Spare(w.without.faults)
+		w.other.Spare(w.without.faults)
 	}
 	w.s, w.h = s, &s.Header
 	w.res = Result{}
