@@ -18,19 +18,19 @@ import (
 )
 
 type mutantsCommand struct {
-	Only        string `placeholder:"PATTERN" help:"Only mutants whose name contains this, or matches it as a pattern (* ? [])."`
-	Seeds       uint64 `default:"1000000" placeholder:"N" help:"Seeds of a landing: a mutant has to be detected often enough within them."`
-	ColdSeeds   uint64 `default:"300000" placeholder:"N" help:"Seeds of a landing that have a bucket, for mutants whose profile is cold."`
-	BrokerSeeds uint64 `default:"200000" placeholder:"N" help:"Seeds of a landing that have a node, for mutants whose profile is broker."`
-	WarmSeeds   uint64 `default:"300000" placeholder:"N" help:"Seeds of a landing that have a Valkey server, for mutants whose profile is warm or tiers."`
-	Detections  uint64 `default:"20" placeholder:"N" help:"What is often enough; the run of a mutant ends there."`
-	Sure        bool   `help:"End the run of a mutant as soon as the lower bound of its rate is enough, unless its file says what it needs."`
-	Workers     int    `default:"0" placeholder:"W" help:"Mutants that are built and run at the same time; 0: one for each core. The result does not depend on it."`
-	Needed      bool   `help:"Also leave each fault and each checker out in turn, and report which mutants then survive."`
-	Meta        uint64 `default:"0" placeholder:"N" help:"Also prove, with each mutant built in, that N seeds are the same run twice."`
-	Shrink      bool   `help:"Also shrink the first failure of each mutant; it has to become a few events, which fail only with the bug."`
-	JSON        bool   `name:"json" xor:"form" help:"Print JSON."`
-	Markdown    bool   `xor:"form" help:"Print the table of docs/evidence.md."`
+	Only        []string `placeholder:"PATTERN" help:"Only mutants whose name contains one of these, or matches it as a pattern (* ? [])."`
+	Seeds       uint64   `default:"1000000" placeholder:"N" help:"Seeds of a landing: a mutant has to be detected often enough within them."`
+	ColdSeeds   uint64   `default:"300000" placeholder:"N" help:"Seeds of a landing that have a bucket, for mutants whose profile is cold."`
+	BrokerSeeds uint64   `default:"200000" placeholder:"N" help:"Seeds of a landing that have a node, for mutants whose profile is broker."`
+	WarmSeeds   uint64   `default:"300000" placeholder:"N" help:"Seeds of a landing that have a Valkey server, for mutants whose profile is warm or tiers."`
+	Detections  uint64   `default:"20" placeholder:"N" help:"What is often enough; the run of a mutant ends there."`
+	Sure        bool     `help:"End the run of a mutant as soon as the lower bound of its rate is enough, unless its file says what it needs."`
+	Workers     int      `default:"0" placeholder:"W" help:"Mutants that are built and run at the same time; 0: one for each core. The result does not depend on it."`
+	Needed      bool     `help:"Also leave each fault and each checker out in turn, and report which mutants then survive."`
+	Meta        uint64   `default:"0" placeholder:"N" help:"Also prove, with each mutant built in, that N seeds are the same run twice."`
+	Shrink      bool     `help:"Also shrink the first failure of each mutant; it has to become a few events, which fail only with the bug."`
+	JSON        bool     `name:"json" xor:"form" help:"Print JSON."`
+	Markdown    bool     `xor:"form" help:"Print the table of docs/evidence.md."`
 }
 
 // Validate checks ranges. kong calls it after parsing.
@@ -47,8 +47,10 @@ func (c *mutantsCommand) Validate() error {
 	case c.Workers < 0 || c.Workers > 4096:
 		return fmt.Errorf("--workers %d: want 1 to 4096, or 0 for one for each core", c.Workers)
 	}
-	if _, err := path.Match(c.Only, ""); err != nil {
-		return fmt.Errorf("--only %q: %w", c.Only, err)
+	for _, pattern := range c.Only {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("--only %q: %w", pattern, err)
+		}
 	}
 	return nil
 }
@@ -64,7 +66,7 @@ func (c *mutantsCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	if list = c.only(list); len(list) == 0 {
-		return fmt.Errorf("--only %q: no mutant of that name in %s", c.Only, mutants.Dir)
+		return fmt.Errorf("--only %s: no mutant of that name in %s", strings.Join(c.Only, ","), mutants.Dir)
 	}
 	dir, err := os.MkdirTemp("", "varve-mutants-")
 	if err != nil {
@@ -86,9 +88,14 @@ func (c *mutantsCommand) Run(ctx context.Context, s *streams) error {
 
 // only returns the mutants that were asked for.
 func (c *mutantsCommand) only(list []*mutants.Mutant) []*mutants.Mutant {
+	if len(c.Only) == 0 {
+		return list
+	}
 	return slices.DeleteFunc(list, func(m *mutants.Mutant) bool {
-		match, _ := path.Match(c.Only, m.Name)
-		return !match && !strings.Contains(m.Name, c.Only)
+		return !slices.ContainsFunc(c.Only, func(pattern string) bool {
+			match, _ := path.Match(pattern, m.Name)
+			return match || strings.Contains(m.Name, pattern)
+		})
 	})
 }
 
