@@ -43,6 +43,10 @@ func (x *expander) warmHeader() {
 			h.Persist = int64(fakevalkey.Always)
 		}
 		h.Server &^= fakevalkey.W5Prefix.Bit() | fakevalkey.W5Regress.Bit()
+		if !x.cold && sub(h.Seed, 14)%3 == 0 { // what a lost disk leaves may begin with a gap
+			h.Server |= fakevalkey.W5Prefix.Bit()
+			h.Strikes[fakevalkey.W5Prefix] = 1 << 14
+		}
 	}
 }
 
