@@ -149,7 +149,7 @@ func (p *planner) plan() *core.Plan {
 		p.log.Complete(now, e, w.cold.store.Run(e))
 	}
 	if p.log.Phase() != core.Planned {
-		if !w.damaged() {
+		if !w.damaged() && !w.anotherThere() {
 			w.fail("K10", "a second recovery would end in "+p.log.Phase().String()+": "+p.log.Err().Error())
 		}
 		return nil

@@ -21,6 +21,9 @@ func (x *expander) warmHeader() {
 		h.Faults &^= damage
 	}
 	x.turn(SwServer, 60)
+	if sub(h.Seed, 15)%16 == 0 {
+		h.Switches |= 1 << SwAnother
+	}
 	if !x.cold {
 		x.turn(SwLose, 40)
 		x.turn(SwMove, 20)
@@ -69,7 +72,10 @@ func (x *expander) warmConfig(c *core.Config) {
 // warmWorld draws what happens to the server between operations.
 func (x *expander) warmWorld() {
 	if x.on(SwServer) && x.percent(6) {
-		x.emit(Event{Kind: Server, A: x.r.Below(serverCount), B: x.r.Below(fakevalkey.ReplicasMax)})
+		x.emit(Event{Kind: Server, A: x.r.Below(ServerAnother), B: x.r.Below(fakevalkey.ReplicasMax)})
+	}
+	if x.on(SwAnother) && x.percent(2) {
+		x.emit(Event{Kind: Server, A: ServerAnother})
 	}
 	if x.cold {
 		return

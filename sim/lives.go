@@ -183,6 +183,10 @@ func (w *World) judgeOpenError(err error) {
 		return
 	}
 	_, refused := err.(*core.RefusedError)
+	if refused && w.anotherThere() {
+		w.refuse() // until the operator gives one of them another name
+		return
+	}
 	if refused && w.lostInTwoPlaces() {
 		return
 	}
@@ -244,6 +248,10 @@ func (w *World) idle(before core.Lane) bool {
 // opened takes what a finished recovery claims, and looks at what it really holds.
 func (w *World) opened() {
 	p, l := &w.process, w.log
+	if w.anotherThere() && w.warm.otherIn < p.life && !w.damaged() {
+		w.fail("K12", "a log was opened whose name in the warm tier another one has too")
+		return
+	}
 	another := w.anotherLog()
 	if p.accept && w.h.Warm() {
 		w.gaveUp()

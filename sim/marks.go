@@ -54,6 +54,7 @@ const (
 	MarkRivalAcked // and acked appends after another had opened the log
 	MarkClaimRace  // and gave way, because both had opened it
 	MarkServer     // something happened to the Valkey server
+	MarkAnother    // another log wrote under the name of this one
 	MarkHidden     // an open knew of records that are committed only once the warm tier has them
 
 	MarkReplyLost         // a connection to a node lost an answer
@@ -75,7 +76,7 @@ var markNames = [markCount]string{
 	"second-process", "clock-forward", "clock-back", "clock-freeze", "clock-skew", "config-changed",
 	"pause", "stale-completion", "bad-config", "misuse", "open-failed", "open-refused", "poisoned", "closed",
 	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls", "disk-lost", "outage", "moved", "spoiled",
-	"rival", "rival-acked", "claim-race", "server", "hidden",
+	"rival", "rival-acked", "claim-race", "server", "another-log", "hidden",
 	"reply-lost", "reply-late", "topic-unknown", "producer-again",
 	"stood-at", "stood-before", "epoch-end", "records-deleted", "producer-ahead", "producer-refused", "duplicate-answered",
 }

@@ -63,8 +63,8 @@ var words = [kindCount][4][]string{
 	Clock:  {0: {"forward", "back", "freeze", "skew"}},
 	Slow:   {0: {"tail", "sync", "hot", "uploads", "catalogue", "warm"}},
 	Spoil:  {1: {"rot", "expired"}},
-	Outage: {0: {"over", "timeout", "throttled", "denied"}},
-	Server: {0: {"failover", "restart", "freeze", "thaw", "disconnect"}},
+	Outage: {0: {"over", "timeout", "throttled", "denied", "readonly"}},
+	Server: {0: {"failover", "restart", "freeze", "thaw", "disconnect", "another"}},
 }
 
 var deathWords = []string{"kill", "power", "kill+power", "kill+pressure", "kill+pressure+power", "power+power"}
@@ -119,7 +119,7 @@ var switchNames = [switchCount]string{
 	SwProducers: "producers", SwTrim: "trim", SwRoll: "roll", SwBig: "big", SwZeros: "zeros",
 	SwIdle: "idle", SwOffload: "offload", SwLose: "lose", SwOutage: "outage", SwMove: "move",
 	SwSpoil: "spoil", SwServer: "server", SwReplies: "replies",
-	SwDeleteRecords: "delete-records",
+	SwDeleteRecords: "delete-records", SwAnother: "another",
 }
 
 // configKey is one number of a configuration in the text form.

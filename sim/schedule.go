@@ -82,6 +82,7 @@ const (
 	ServerFreeze                       // W2: a replica stands still
 	ServerThaw                         // and goes on
 	ServerDisconnect                   // W1
+	ServerAnother                      // another log writes under the name of this one
 	serverCount
 )
 
@@ -185,6 +186,8 @@ const (
 	SwReplies // connections lose answers, or bring them late
 
 	SwDeleteRecords // clients of a node give records up
+
+	SwAnother // another log has the same name in the Valkey server
 	switchCount
 )
 

@@ -18,19 +18,21 @@ const warmName = "log"
 
 // warmWorld is the warm tier of a world.
 type warmWorld struct {
-	server *fakevalkey.Server
-	store  *warm.Store
-	look   *warm.Store // of the planner
-	rng    Rand
-	key    string
-	held   core.Offset   // so far the replicas that an ack waits for had the log, at some time
-	free   core.Offset   // entries up to here may go: one said so
-	restAt int64         // mono at which whatever the server lost is known to be lost
-	rested bool          // the server began again while the log was idle
-	newest core.WarmID   // of the entry that this process wrote last
-	hole   core.Offset   // end of a mirror that the server has taken behind something else; 0: none
-	entry  valkey.Stored // scratch
-	spans  []warmSpan    // scratch of holds
+	server  *fakevalkey.Server
+	store   *warm.Store
+	look    *warm.Store // of the planner
+	rng     Rand
+	key     string
+	held    core.Offset   // so far the replicas that an ack waits for had the log, at some time
+	free    core.Offset   // entries up to here may go: one said so
+	restAt  int64         // mono at which whatever the server lost is known to be lost
+	rested  bool          // the server began again while the log was idle
+	newest  core.WarmID   // of the entry that this process wrote last
+	hole    core.Offset   // end of a mirror that the server has taken behind something else; 0: none
+	entry   valkey.Stored // scratch
+	other   []byte        // of another log
+	otherIn int32         // life in which that wrote last
+	spans   []warmSpan    // scratch of holds
 }
 
 // warmSpan is records of one epoch that the server has.
@@ -226,6 +228,10 @@ func (w *World) calmServer() (back func()) {
 
 // serverEvent is something that happens to the server.
 func (w *World) serverEvent(e *Event) {
+	if e.A == ServerAnother {
+		w.anotherWrites()
+		return
+	}
 	if !w.h.Warm() || !w.h.On(SwServer) {
 		return
 	}
@@ -246,6 +252,50 @@ func (w *World) serverEvent(e *Event) {
 	}
 	w.keptStill()
 	w.res.Marks.add(MarkServer)
+}
+
+// anotherID is that of another log of the same name.
+var anotherID = segment.LogID{'a', 'n', 'o', 't', 'h', 'e', 'r'}
+
+// anotherWrites lets another log write under the name of this one: the next epoch, with records of its
+// own, as one does that was made anew where this one was, or that somebody gave this one's name.
+func (w *World) anotherWrites() {
+	if !w.h.Warm() || !w.h.On(SwAnother) || w.h.On(SwLose) || w.h.On(SwMove) || w.epoch == 0 {
+		return // a host that has no log takes the one that it finds
+	}
+	t := &w.warm
+	e := warmentry.Entry{
+		Kind: warmentry.Marker, LogID: anotherID, Generation: t.server.Last(t.key) + 1, Epoch: 1,
+		Nonce: sub(w.h.Seed, 16) | 1, Start: w.check.Start(), WarmFrom: w.check.Start(),
+		Lineage: anotherLineage[:],
+	}
+	e.Epoch = core.Epoch(min(e.Generation, uint64(w.epoch)+1))
+	var err error
+	if t.other, err = warmentry.AppendHeader(t.other[:0], &e); err != nil {
+		panic("sim: " + err.Error())
+	}
+	t.server.Another(t.key, valkey.Field, t.other)
+	t.otherIn = w.process.life
+	w.res.Marks.add(MarkAnother)
+	if w.Trace != nil {
+		w.say(TrackWorld, Note, "another log writes under this one's name, generation %d", e.Generation)
+	}
+}
+
+var anotherLineage = [1]segment.Lineage{{Epoch: 1}}
+
+// anotherThere reports whether the server holds an entry of another log.
+func (w *World) anotherThere() bool {
+	if !w.h.Warm() || w.res.Marks.Sim>>MarkAnother&1 == 0 {
+		return false
+	}
+	t := &w.warm
+	for i := range t.server.Len(t.key) {
+		if !t.read(w, i) && t.entry.Header.LogID == anotherID {
+			return true
+		}
+	}
+	return false
 }
 
 // promised reports whether what is acked is on the server, whatever happens to the disk: every
@@ -414,6 +464,9 @@ func (w *World) auditWarm() {
 	t := &w.warm
 	for i := range t.server.Len(t.key) {
 		if !t.read(w, i) {
+			if w.res.Marks.Sim>>MarkAnother&1 != 0 && t.entry.Header.LogID == anotherID {
+				continue // a log that runs does not mind it
+			}
 			w.fail("K12", "an entry of the warm tier is not the log's")
 			return
 		}

@@ -45,7 +45,8 @@ var switchMarks = map[string]Mark{
 	switchNames[SwConfig]: MarkConfig, switchNames[SwPause]: MarkPause,
 	switchNames[SwLose]: MarkDiskLost, switchNames[SwOutage]: MarkOutage,
 	switchNames[SwMove]: MarkMoved, switchNames[SwSpoil]: MarkSpoiled, switchNames[SwServer]: MarkServer,
-	recoveryCrash: MarkRecoveryCrash, recoveryTwice: MarkRecoveryCrashTwice,
+	switchNames[SwAnother]: MarkAnother,
+	recoveryCrash:          MarkRecoveryCrash, recoveryTwice: MarkRecoveryCrashTwice,
 }
 
 // WithoutMark returns the mark, as MarkCounts.List has it, that is never reached without a fault; "" if
@@ -206,6 +207,9 @@ func switchOf(e *Event) (Switch, bool) {
 	case Spoil:
 		return SwSpoil, true
 	case Server:
+		if e.A == ServerAnother {
+			return SwAnother, true
+		}
 		return SwServer, true
 	case Slow:
 		if e.B >= second {

@@ -96,6 +96,18 @@ func (s *Server) SetType(key string) {
 	s.write(write{kind: writeType, stream: s.stream([]byte(key))})
 }
 
+// Last returns the generation of the newest entry that a key has had, 0 if it has had none.
+func (s *Server) Last(key string) uint64 { return s.streams[s.stream([]byte(key))].last.a }
+
+// Another adds an entry of another log behind the last one of a key: it begins the next generation.
+func (s *Server) Another(key, field string, value []byte) {
+	i := s.stream([]byte(key))
+	first := len(s.fields)
+	s.fields = append(s.fields, s.keep([]byte(field)), s.keep(value))
+	id := rawID{s.streams[i].last.a + 1, 0}
+	s.write(write{kind: writeAdd, stream: i, id: id, name: s.keepID(id), first: first, end: first + 2})
+}
+
 // Foreign adds an entry that no log wrote behind the last one of a key.
 func (s *Server) Foreign(key, field, value string) {
 	s.faults.mark(W10Foreign)

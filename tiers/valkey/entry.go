@@ -7,8 +7,8 @@ import (
 	"varve/core/warmentry"
 )
 
-// field is the one field of an entry.
-const field = "e"
+// Field is the one field of an entry.
+const Field = "e"
 
 // Stored is an entry as the server gave it. Value, Body and the header's lineage are valid until the
 // next operation of the store.
@@ -40,7 +40,7 @@ func (s *Store) stored(r *Reply, e *Stored) (ok bool) {
 		return false
 	}
 	text, fields := r.Elems[0].Text, r.Elems[1].Elems
-	if e.ID, ok = ParseID(text); !ok || len(fields) != 2 || string(fields[0].Text) != field {
+	if e.ID, ok = ParseID(text); !ok || len(fields) != 2 || string(fields[0].Text) != Field {
 		s.refuse(e, text, ErrForeign)
 		return true
 	}

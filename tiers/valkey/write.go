@@ -29,7 +29,7 @@ func (s *Store) confirmed(op string, r *Reply) (int, error) {
 
 // added adds the XADD of an entry.
 func (s *Store) added(p *Pipeline, id ID, value []byte) {
-	p.Command("XADD").Key(s.key).ID(id).Text(field).Bytes(value)
+	p.Command("XADD").Key(s.key).ID(id).Text(Field).Bytes(value)
 }
 
 // outcome reads the reply to an XADD.
