@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 
@@ -23,6 +24,7 @@ func (c *conn) metadata(ctx context.Context, req *kmsg.MetadataRequest, resp *km
 		return
 	}
 	create := req.Version < 4 || req.AllowAutoTopicCreation
+	left := creationsMax
 	byName, byID := make(map[string]bool), make(map[[16]byte]bool)
 	for i := range req.Topics {
 		asked := &req.Topics[i]
@@ -32,14 +34,25 @@ func (c *conn) metadata(ctx context.Context, req *kmsg.MetadataRequest, resp *km
 			resp.Topics = append(resp.Topics, c.topicByID(asked.TopicID))
 		case asked.Topic != nil && !byName[*asked.Topic]:
 			byName[*asked.Topic] = true
-			resp.Topics = append(resp.Topics, c.topicByName(ctx, *asked.Topic, create))
+			resp.Topics = append(resp.Topics, c.topicByName(ctx, *asked.Topic, create, &left))
 		}
 	}
 }
 
-func (c *conn) topicByName(ctx context.Context, name string, create bool) kmsg.MetadataResponseTopic {
+// creationsMax bounds the topics that one request creates by asking for them. A client that waits for more asks
+// again, as it does for any that has no leader yet.
+const creationsMax = 100
+
+var errLater = errors.New("kafka: more topics than one request creates; ask again")
+
+func (c *conn) topicByName(ctx context.Context, name string, create bool, left *int) kmsg.MetadataResponseTopic {
 	t, err := c.s.broker.Topic(name)
-	if err != nil && create && c.s.broker.AutoCreate() {
+	switch {
+	case err == nil || !create || !c.s.broker.AutoCreate():
+	case *left == 0:
+		err = errLater
+	default:
+		*left--
 		within, cancel := c.context(ctx, changeMillis)
 		t, err = c.s.broker.Create(within, broker.TopicSpec{Name: name})
 		cancel()
