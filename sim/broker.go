@@ -194,7 +194,8 @@ func (b *broker) settle() {
 // judge takes what the checker and the disk have found.
 func (b *broker) judge() {
 	w := b.w
-	if what := w.disk.Broken(); what != "" && what != synced && !w.damaged() {
+	damaged := b.damaged() // as soon as it is: a kill alone may show it, and so may a restart
+	if what := w.disk.Broken(); what != "" && what != synced && !damaged {
 		w.fail("disk", w.disk.Violation())
 	}
 	if text := b.check.Violation(); text != "" {
