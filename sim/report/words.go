@@ -44,6 +44,8 @@ var Properties = map[string]string{
 	"N5":        "No producer id is given out twice.",
 	"N6":        "The epoch of a leader never goes back.",
 	"N7":        "A batch is stored as it was made, and verifies when a client gets it.",
+	"N8":        "No client is told that what it has read is not there, and each epoch ends where its records do.",
+	"N9":        "A partition begins where its records were given up, and nowhere else.",
 }
 
 // markWords name the three places where marks lie.
