@@ -409,6 +409,10 @@ func (l *Log) Recovering() bool {
 	return l.phase == core.Recovering
 }
 
+// Epoch returns the epoch that new records get. It rises, if at all, while the log is recovering: a tier may know
+// of a later one than the disk.
+func (l *Log) Epoch() uint64 { return uint64(l.view.Load().Epoch) }
+
 // Stats are counters since Open, and gauges.
 type Stats struct {
 	core.Stats

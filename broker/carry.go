@@ -143,7 +143,7 @@ func (b *Broker) carryOpen(e *topics.Open) error {
 	}
 	s, err := b.openLog(d, e.Config, e.Create)
 	if err != nil {
-		s = &served{log: old.log, err: offline(d, err), epoch: old.epoch}
+		s = &served{log: old.log, err: offline(d, err), epoch: p.Epoch()}
 		b.complain("broker: partition is offline", d, err)
 	}
 	p.state.Store(s)

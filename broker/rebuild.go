@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -57,15 +58,25 @@ func rebuildTree(ctx context.Context, t tree, apply bool) (*Rebuilt, error) {
 		r.Notes = append(r.Notes, o+": it is no partition, and left alone")
 	}
 	var e topics.Entry
-	r.Notes = append(r.Notes, s.Snapshot(&e, func() (id topics.ID) {
-		rand.Read(id[:]) //nolint:errcheck // it never fails
-		return id
-	})...)
+	r.Notes = append(r.Notes, s.Snapshot(&e, r.Lost, newProducers(), newID)...)
 	r.Topics = e.Topics
 	if !apply {
 		return r, nil
 	}
 	return r, writeSnapshot(ctx, fs, t, &e)
+}
+
+func newID() (id topics.ID) {
+	rand.Read(id[:]) //nolint:errcheck // it never fails
+	return id
+}
+
+// newProducers returns where producer ids go on when it is not known which were given out: far above where a node
+// comes by counting, and elsewhere each time, so that what two rebuilds give out does not meet.
+func newProducers() int64 {
+	var b [8]byte
+	rand.Read(b[:]) //nolint:errcheck // it never fails
+	return 1<<40 + int64(binary.BigEndian.Uint64(b[:])>>3)
 }
 
 // read takes what can be read of the entries.
@@ -112,7 +123,15 @@ func writeSnapshot(ctx context.Context, fs disk.FS, t tree, e *topics.Entry) err
 	if err != nil {
 		return err
 	}
-	span, err := l.Append(ctx, varve.Record{Value: topics.AppendEntry(nil, e)})
+	text := topics.AppendEntry(nil, e)
+	var back topics.Entry
+	if err = new(topics.Reader).Read(text, &back); err == nil {
+		err = new(topics.State).Apply(&back)
+	}
+	var span varve.Span
+	if err == nil { // what was there goes only for what can be read
+		span, err = l.Append(ctx, varve.Record{Value: text})
+	}
 	if err == nil {
 		err = l.Trim(ctx, span.First)
 	}

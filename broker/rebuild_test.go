@@ -155,6 +155,13 @@ func applyRebuilt(t *testing.T, name string, at int64) {
 		if x.Incarnation != incarnation {
 			t.Fatalf("byte %d: topic %s is incarnation %d", at, name, x.Incarnation)
 		}
+		want := "60000"
+		if r.Lost > 0 { // there may have been another one since
+			want = "-1"
+		}
+		if got := x.Config()[topics.RetentionMs]; got != want {
+			t.Fatalf("byte %d, %d lost: topic %s keeps %s ms", at, r.Lost, name, got)
+		}
 		for i := range int32(2) {
 			p, err := x.Partition(i)
 			must(t, err)

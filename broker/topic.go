@@ -52,7 +52,7 @@ type served struct {
 	log    *varve.Log
 	err    error
 	config []topics.Pair
-	epoch  int32
+	epoch  int32 // at least: that of the log when it was opened
 }
 
 // Log returns the log, nil while the partition is offline. It may be closed at any moment, because the
@@ -67,7 +67,13 @@ func (p *Partition) Log() *varve.Log {
 
 // Epoch returns the epoch of the log, which is the leader's epoch for Kafka: -1 before the log was opened, which
 // is no epoch. It never goes back.
-func (p *Partition) Epoch() int32 { return p.state.Load().epoch }
+func (p *Partition) Epoch() int32 {
+	s := p.state.Load()
+	if s.log == nil {
+		return s.epoch
+	}
+	return max(s.epoch, int32(s.log.Epoch())) // it may have been recovering when it was opened
+}
 
 // Err returns why the partition is offline, nil while it is served. It matches ErrOffline.
 func (p *Partition) Err() error { return p.state.Load().err }
@@ -75,6 +81,6 @@ func (p *Partition) Err() error { return p.state.Load().err }
 // leave takes the partition offline. Its log is still to be closed.
 func (p *Partition) leave(why error) {
 	s := *p.state.Load()
-	s.err = why
+	s.err, s.epoch = why, p.Epoch()
 	p.state.Store(&s)
 }

@@ -156,3 +156,54 @@ func TestRecoveringLogNeverGoesBack(t *testing.T) {
 		t.Errorf("fetch behind the end, recovered: %+v", p)
 	}
 }
+
+// A log that waits for a tier may find a later epoch there than its disk has: the leader's epoch is the log's, and
+// who asks where it ends is told.
+func TestEpochOfALogThatRecovers(t *testing.T) {
+	base := t.TempDir()
+	real, err := dirbucket.Open(t.TempDir(), dirbucket.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket := &downBucket{Bucket: real}
+	of := broker.Options{Log: varve.Options{MinFreeBytes: -1, NoPreallocate: true}, Tiers: func(topic string, incarnation uint64, partition int32) (tiers.Bucket, string, varve.WarmOptions) {
+		return bucket, fmt.Sprintf("%s/%d/%d/", topic, incarnation, partition), varve.WarmOptions{}
+	}}
+	a := startBroker(t, filepath.Join(base, "0"), kafka.Options{}, of)
+	topic := a.topic("t", 1)
+	if p := a.raw().produce("t", oneBatch(0, 1000)); p.ErrorCode != 0 {
+		t.Fatalf("%+v", p)
+	}
+	if p, err := topic.Partition(0); err != nil || p.Log().Export(t.Context(), 1) != nil {
+		t.Fatal(err)
+	}
+	old := filepath.Join(base, "1")
+	if err := os.CopyFS(old, os.DirFS(a.dir)); err != nil {
+		t.Fatal(err)
+	}
+	a.stop()
+	again := startBroker(t, filepath.Join(base, "0"), kafka.Options{}, of)
+	again.stop()
+	bucket.down.Store(true)
+	n := startBroker(t, old, kafka.Options{}, of)
+	r := n.raw()
+	x, _ := n.broker.Topic("t")
+	p, _ := x.Partition(0)
+	if !p.Log().Recovering() || p.Epoch() != 2 {
+		t.Fatalf("recovering %v, epoch %d", p.Log().Recovering(), p.Epoch())
+	}
+	bucket.down.Store(false)
+	for p.Log() != nil && p.Log().Recovering() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if got := p.Log().Stats().Epoch; got != 3 || p.Epoch() != 3 {
+		t.Fatalf("epoch %d of a log of epoch %d", p.Epoch(), got)
+	}
+	got := r.produce("t", oneBatch(0, 2000))
+	if at := r.at("t", 2000, 7); at.LeaderEpoch != 3 || at.Offset != got.BaseOffset {
+		t.Errorf("by time: %+v", at)
+	}
+	if end := r.epochEnd("t", 3); end.ErrorCode != 0 || end.LeaderEpoch != 3 || end.EndOffset != got.BaseOffset+1 {
+		t.Errorf("end of the epoch: %+v", end)
+	}
+}

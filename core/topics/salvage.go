@@ -3,11 +3,13 @@ package topics
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Salvage gathers what is left of a catalogue that cannot be replayed: entries with holes between them, and the
 // directories of partitions. What it makes of them serves everything that a directory may hold and removes nothing
-// but what an entry says is deleted. Its zero value is ready for use.
+// but what an entry says is deleted: where entries are lost, a configuration may be an old one, so that retention is
+// off until somebody sets it again. Its zero value is ready for use.
 type Salvage struct {
 	reader      Reader
 	in          Entry
@@ -19,16 +21,13 @@ type Salvage struct {
 // found is what is known of an incarnation.
 type found struct {
 	Topic
-	dirs int32 // one more than the greatest partition that has a directory
+	dirs []int32 // partitions that have a directory, sorted
 	gone bool
 }
 
-// What a salvage leaves out between what is known to be given out and what is given out next: entries that
-// are lost may have given it out.
-const (
-	salvageIncarnations = 1 << 10
-	salvageProducers    = 1 << 32
-)
+// salvageIncarnations are left out between those that are known to be given out and those that are given out
+// next, beside one for each entry that is lost.
+const salvageIncarnations = 1 << 10
 
 // Entry takes an entry that is left, in the order of the catalogue. An error says why it cannot be read.
 func (s *Salvage) Entry(b []byte) error {
@@ -78,9 +77,21 @@ func (s *Salvage) Dir(d Dir) {
 	if t.Name == "" {
 		t.Name = d.Topic
 	}
-	if t.Name == d.Topic {
-		t.dirs = max(t.dirs, d.Partition+1)
+	if i, ok := slices.BinarySearch(t.dirs, d.Partition); !ok && t.Name == d.Topic && d.Partition >= 0 {
+		t.dirs = slices.Insert(t.dirs, i, d.Partition)
 	}
+}
+
+// partitions returns how many partitions an incarnation has: as many as an entry says, and those that come next
+// without a hole. Directories beyond are somebody's mistake, or what a growth left that came to nothing.
+func (f *found) partitions() (n int32, beyond bool) {
+	n = f.Partitions
+	for _, d := range f.dirs {
+		if d == n && n < PartitionsMax {
+			n++
+		}
+	}
+	return n, len(f.dirs) > 0 && f.dirs[len(f.dirs)-1] >= n
 }
 
 // of returns what is known of an incarnation.
@@ -101,21 +112,27 @@ func (s *Salvage) of(incarnation uint64) *found {
 	return &s.found[i]
 }
 
-// Snapshot makes e the entry that a catalogue of what is left begins with, and says what a person should know.
-// id makes identities for topics of which none is known.
-func (s *Salvage) Snapshot(e *Entry, id func() ID) (notes []string) {
-	*e = Entry{Kind: Snapshot, Incarnation: s.incarnation + salvageIncarnations, Count: s.producer + salvageProducers}
+// Snapshot makes e the entry that a catalogue of what is left begins with, and says what a person should know. lost
+// is how many entries could not be read. Producer ids are given out from producer on, which no earlier call was
+// given, if none are known above it. id makes identities for topics of which none is known.
+func (s *Salvage) Snapshot(e *Entry, lost, producer int64, id func() ID) (notes []string) {
+	*e = Entry{Kind: Snapshot, Incarnation: s.incarnation + salvageIncarnations + uint64(lost), Count: max(s.producer, producer)}
 	for i := range s.found {
 		f := &s.found[i]
 		t := f.Topic
-		t.Partitions, t.Growing = max(t.Partitions, f.dirs), 0
+		var beyond bool
+		t.Partitions, beyond = f.partitions()
+		t.Growing = 0
 		known := t.Status == Live
-		if t.Status == Begun && f.dirs > 0 { // the entry that made it may be lost
+		if t.Status == Begun && len(f.dirs) > 0 { // the entry that made it may be lost
 			t.Status = Live
 		}
 		place := fmt.Sprintf("topic %s, incarnation %d", t.Name, t.Incarnation)
 		switch {
-		case f.gone && f.dirs == 0, t.Partitions == 0: // of the second kind there is a name, if anything
+		case f.gone && len(f.dirs) == 0, t.Partitions == 0: // of the second kind there is a name, if anything
+			continue
+		case t.Status == Begun: // it was never there, or its directory is not now and may come back
+			notes = append(notes, place+": it has no directory, and is left out")
 			continue
 		case f.gone:
 			notes = append(notes, place+": it was removed, and its directory is there: it is left alone")
@@ -125,20 +142,45 @@ func (s *Salvage) Snapshot(e *Entry, id func() ID) (notes []string) {
 			continue
 		case t.Status == Live && !known:
 			t.ID = id()
-			notes = append(notes, place+": its identity and configuration are lost: it gets another identity, and the configuration of the node")
+			notes = append(notes, place+": its identity and configuration are lost: it gets another identity")
 		}
-		if t.Status == Live && f.dirs == 0 {
+		if beyond {
+			notes = append(notes, fmt.Sprintf("%s: directories of partitions above %d are left alone", place, t.Partitions-1))
+		}
+		if t.Status == Live && len(f.dirs) == 0 {
 			notes = append(notes, place+": no directory of it is there; if it was deleted, delete it again")
+		}
+		if t.Status == Live && lost > 0 {
+			t.Config, notes = keepAll(t.Config, place, notes)
 		}
 		e.Topics = append(e.Topics, t)
 	}
 	return notes
 }
 
+// keepAll switches retention off.
+func keepAll(config []Pair, place string, notes []string) ([]Pair, []string) {
+	all := []Pair{{LocalRetentionBytes, "-2"}, {LocalRetentionMs, "-2"}, {RetentionBytes, "-1"}, {RetentionMs, "-1"}}
+	was := ""
+	for _, c := range config {
+		i, ok := slices.BinarySearchFunc(all, c, func(a, b Pair) int { return strings.Compare(a.Name, b.Name) })
+		switch {
+		case !ok:
+			all = slices.Insert(all, i, c)
+		case c != all[i]:
+			was += " " + c.Name + "=" + c.Value
+		}
+	}
+	if was == "" {
+		was = " nothing of its own"
+	}
+	return all, append(notes, place+": its configuration may be an old one: retention is off until it is set again; what is known of it:"+was)
+}
+
 // followed reports whether a later incarnation that exists has the name of one.
 func (s *Salvage) followed(i int) bool {
 	for _, f := range s.found[i+1:] {
-		if f.Name == s.found[i].Name && !f.gone && (f.Status == Live || f.Status == Begun && f.dirs > 0) {
+		if f.Name == s.found[i].Name && !f.gone && (f.Status == Live || f.Status == Begun && len(f.dirs) > 0) {
 			return true
 		}
 	}
