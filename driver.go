@@ -83,7 +83,11 @@ func (l *Log) dispatch(now core.Now, id core.Lane) {
 		return
 	}
 	if e := l.next(now, id); e != nil {
-		if l.phase == core.Opening && id >= core.Catalogue && l.asked == 0 {
+		switch {
+		case l.phase != core.Opening:
+		case id < core.Catalogue: // it has what it wanted of the tiers, for now
+			l.asked = 0
+		case l.asked == 0:
 			l.asked = max(now.Mono, 1)
 		}
 		n.busy = true

@@ -20,6 +20,7 @@ type boot struct {
 	looks    int                // at the tiers, because of a hole
 	absent   bool               // there is no directory, or an empty one: the cold tier says what the log is
 	degraded bool               // a tier does not answer: the plan is made without the tiers, and served, not carried out
+	taken    bool               // a claim was refused, and nobody has said yet who has the log
 	objects  []segment.FileInfo // of objects whose footers were read, newest first
 	scanned  int                // of them, in this try
 	loads    int                // manifests in a row that did not verify

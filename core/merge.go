@@ -87,6 +87,7 @@ func (l *Log) onMerge(now Now, e Effect, err error) {
 			l.mark(MarkSwapDoubt)
 			l.cold.doubt = true
 			if e.Lost { // to somebody else, or it was ours after all: not for want of an answer
+				l.boot.taken = true
 				l.cold.backoff(now, Catalogue, err)
 				l.boot.retryAt = l.cold.retryAt[Catalogue]
 				return
@@ -114,7 +115,7 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 	}
 	if e.Missing {
 		switch {
-		case e.Objects && (b.absent && !l.cfg.Warm || s.ManifestSequence > 0 && !l.cfg.AcceptLoss):
+		case e.Objects && (b.absent || s.ManifestSequence > 0 && !l.cfg.AcceptLoss):
 			l.mark(MarkManifestGone)
 			gone := &RefusedError{Name: manifest.ManifestKey, Why: "it is not there, and objects of the log are", Next: "run: varve cold rebuild-manifest"}
 			if b.absent {
@@ -165,7 +166,7 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 		l.coldDown(now, errOldManifest)
 		return
 	}
-	c.tag = e.Tag
+	c.tag, b.taken = e.Tag, false
 	if len(c.next.Pages) > 0 {
 		b.step, b.at = bootPages, 0
 		return
@@ -361,7 +362,7 @@ func (l *Log) tierDown(now Now, err error, retryAt Time) {
 	b, c, s := &l.boot, &l.cold, &l.super.state
 	l.err = err
 	b.retryAt = retryAt
-	wait := b.absent || b.degraded || l.cfg.Repair || !s.Complete || !s.Clean && s.Sync != segment.OnCommit
+	wait := b.absent || b.degraded || b.taken || l.cfg.Repair || !s.Complete || !s.Clean && s.Sync != segment.OnCommit
 	switch {
 	case l.cfg.ReadOnly && b.absent:
 		l.fail(err)
@@ -407,11 +408,12 @@ func (l *Log) coldRefuses(now Now, err error) {
 }
 
 // unclaimed serves what is proven while a tier does not take the claim of this life. The plan is carried out
-// but for that; of a log that is new there is nothing to serve, and a repair has only done its work at the end.
+// but for that; of a log that is new there is nothing to serve, and a repair has only done its work at the end. Where
+// somebody else may have claimed the log first, what is on disk may be void: it waits.
 func (l *Log) unclaimed(err error) {
 	p, s := &l.boot.plan, &l.super.state
 	l.err = err
-	if p.New || l.cfg.Repair {
+	if p.New || l.cfg.Repair || l.boot.taken || errors.Is(err, errWarmTaken) {
 		l.mark(MarkColdWait)
 		return
 	}
@@ -452,7 +454,7 @@ func (l *Log) claimManifest() {
 func (l *Log) onClaimLoad(now Now, e *LoadManifest, err error) {
 	b, c := &l.boot, &l.cold
 	if err == nil && e.Missing && c.tag == "" {
-		c.doubt = false // nothing there yet: try again
+		c.doubt, b.taken = false, false // nothing there yet: try again
 		return
 	}
 	if err == nil && (e.Missing || manifest.Parse(e.Bytes, &c.next) != nil) {
@@ -466,9 +468,10 @@ func (l *Log) onClaimLoad(now Now, e *LoadManifest, err error) {
 	switch m := &c.next; {
 	case m.LogID == l.id && m.Epoch == l.epoch && m.Nonce == l.cfg.Nonce:
 		l.mark(MarkSwapOurs)
+		b.taken = false
 		l.claimed(m, e.Tag, now)
 	case e.Tag == c.tag:
-		c.doubt = false
+		c.doubt, b.taken = false, false
 	default:
 		l.mark(MarkClaimLost)
 		c.doubt = false
