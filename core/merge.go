@@ -105,6 +105,10 @@ func (l *Log) onMerge(now Now, e Effect, err error) {
 // onManifest merges what the bucket says with what the directory says.
 func (l *Log) onManifest(now Now, e *LoadManifest) {
 	b, c, s := &l.boot, &l.cold, &l.super.state
+	if b.degraded && e.Missing && s.ManifestSequence > 0 && !l.cfg.AcceptLoss { // still gone: it is asked for less and less often
+		l.coldDown(now, goneManifest(e.Objects))
+		return
+	}
 	if b.loads == 0 {
 		c.succeeded(Catalogue)
 	}
@@ -117,7 +121,7 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 		switch {
 		case e.Objects && (b.absent || s.ManifestSequence > 0 && !l.cfg.AcceptLoss):
 			l.mark(MarkManifestGone)
-			gone := &RefusedError{Name: manifest.ManifestKey, Why: "it is not there, and objects of the log are", Next: "run: varve cold rebuild-manifest"}
+			gone := goneManifest(true)
 			if b.absent {
 				l.fail(gone)
 				return
@@ -209,6 +213,14 @@ var (
 	errNoManifest  = errors.New("core: the bucket holds no manifest, and it did; check cold.url and cold.name; accept_loss begins a new one, without what was in that bucket alone")
 	errOldManifest = errors.New("core: the bucket gives an older manifest than before")
 )
+
+// goneManifest says of a manifest that was there what to do, which depends on whether objects are.
+func goneManifest(objects bool) error {
+	if objects {
+		return &RefusedError{Name: manifest.ManifestKey, Why: "it is not there, and objects of the log are", Next: "run: varve cold rebuild-manifest"}
+	}
+	return errNoManifest
+}
 
 // merge takes the manifest over. The lineage of the highest owner epoch is taken whole, never a
 // union: a fenced owner's epoch would void what others have adopted since.
