@@ -50,7 +50,7 @@ func haltingBucket(t *testing.T) *halting {
 // TierWait, and so does a repair.
 func TestOpenOfABucketThatMayOnlyBeRead(t *testing.T) {
 	bucket, dir := haltingBucket(t), filepath.Join(t.TempDir(), "log")
-	o := Options{Cold: bucket, ColdPrefix: coldPrefix, Create: true, MinFreeBytes: -1, SegmentBytes: 16 << 10, TierWait: 300 * time.Millisecond}
+	o := Options{Cold: bucket, ColdPrefix: coldPrefix, Create: true, MinFreeBytes: -1, SegmentBytes: 16 << 10, TierWait: time.Second}
 	l, err := Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestBucketThatHangs(t *testing.T) {
 	tierSlow, lookWait = 40*time.Millisecond, 800*time.Millisecond
 	defer func() { tierSlow, lookWait = wasSlow, wasWait }()
 	bucket, dir, log := haltingBucket(t), filepath.Join(t.TempDir(), "log"), &lines{}
-	o := Options{Cold: bucket, ColdPrefix: coldPrefix, Create: true, MinFreeBytes: -1, TierWait: 400 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}
+	o := Options{Cold: bucket, ColdPrefix: coldPrefix, Create: true, MinFreeBytes: -1, Logger: slog.New(slog.NewTextHandler(log, nil))}
 	l, err := Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -103,6 +103,7 @@ func TestBucketThatHangs(t *testing.T) {
 	closeLog(t, l)
 
 	bucket.hangs.Store(true)
+	o.TierWait = 400 * time.Millisecond
 	began := time.Now()
 	if _, err := Open(t.Context(), dir, o); !errors.Is(err, ErrTierDown) {
 		t.Fatal(err)

@@ -201,7 +201,7 @@ func TestConfigure(t *testing.T) {
 	before := p.Epoch()
 	must(t, b.Configure(ctx, "a", sets(map[string]string{"max.message.bytes": "4000", "retention.ms": "9223372036854775807"}), false))
 	for try := 0; p.Err() != nil || p.Epoch() == before; try++ {
-		if try == 1000 {
+		if try == 20000 {
 			t.Fatal("it is not open again: ", p.Err())
 		}
 		time.Sleep(time.Millisecond)
@@ -393,7 +393,7 @@ func TestMend(t *testing.T) {
 	wants(t, err, varve.ErrUnknown, "")
 	b.mend()
 	for try := 0; p.Err() != nil || p.Epoch() == epoch; try++ {
-		if try == 1000 {
+		if try == 20000 {
 			t.Fatal("it is not open again: ", p.Err())
 		}
 		time.Sleep(time.Millisecond)
@@ -450,7 +450,7 @@ func TestCatalogueLost(t *testing.T) {
 	}
 	lose()
 	for try := 0; b.Catalogue() != nil; try++ {
-		if ready, _, _ := b.Ready(); !ready || try == 1000 {
+		if ready, _, _ := b.Ready(); !ready || try == 20000 {
 			t.Fatal(ready, b.Catalogue())
 		}
 		time.Sleep(time.Millisecond)
@@ -462,7 +462,7 @@ func TestCatalogueLost(t *testing.T) {
 	stray.stray.Store(true)
 	lose()
 	for try := 0; !strings.Contains(said.String(), "started again"); try++ {
-		if try == 1000 {
+		if try == 20000 {
 			t.Fatal(said.String())
 		}
 		time.Sleep(time.Millisecond)

@@ -35,6 +35,7 @@ func TestLinesAreFew(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = f.Close()
+	began := time.Now()
 	for range 20 {
 		if p := n.raw().fetch("t", 0); p.ErrorCode != 2 || len(p.RecordBatches) > 0 {
 			t.Fatalf("%+v", p)
@@ -55,7 +56,7 @@ func TestLinesAreFew(t *testing.T) {
 		t.Errorf("%d malformed", got)
 	}
 	for _, line := range []string{"a fetch failed", "a connection is closed"} {
-		if got := strings.Count(lines.String(), line); got != 1 {
+		if got := strings.Count(lines.String(), line); got < 1 || got > 1+int(time.Since(began)/(10*time.Second)) { // one in ten seconds
 			t.Errorf("%d lines say %s:\n%s", got, line, lines.String())
 		}
 	}

@@ -196,7 +196,7 @@ func TestFullDisk(t *testing.T) {
 // bucket, not of the directory of the log; records on disk can be read.
 func TestBucketDirectoryWithErrors(t *testing.T) {
 	defer func(d time.Duration) { tierWait = d }(tierWait)
-	tierWait = 100 * time.Millisecond
+	tierWait = time.Second
 	root, mounted := t.TempDir(), tiertest.Tmpfs(t, 0, "size=256k")
 	dir := root + "/orders"
 	with := func(command string, more ...string) []string {

@@ -518,7 +518,7 @@ func TestS3Options(t *testing.T) {
 // longer, by an append and by an offload, which say why; what is on disk is as it was, and is read.
 func TestBucketThatTakesNothing(t *testing.T) {
 	defer func(d time.Duration) { tierWait = d }(tierWait)
-	tierWait = 300 * time.Millisecond
+	tierWait = time.Second
 	root, dir, config := moved(t, 100)
 	mustRun(t, "", "log", "append", "--dir", dir, "--config", config, "--count", "10", "--size", "100")
 	tmp := root + "/bucket/.varve/tmp" // where every change begins
@@ -534,7 +534,7 @@ func TestBucketThatTakesNothing(t *testing.T) {
 		if r.code != exitFailed {
 			t.Fatal(command, r)
 		}
-		contains(t, r.err, "waiting up to 300ms", "appends wait for it", "claim the manifest", "manifest.json")
+		contains(t, r.err, "waiting up to 1s", "appends wait for it", "claim the manifest", "manifest.json")
 		if strings.Contains(r.err, "lag segments: 0") {
 			t.Error("it says that nothing is behind:", r.err)
 		}
