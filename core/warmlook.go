@@ -91,20 +91,22 @@ func (l *Log) warmOvertaken(top *WarmEntry) bool {
 	return true
 }
 
-// beheaded reports whether entries are gone that the stream began with, which the newest ones do not tell.
-func (w *warmState) beheaded(first *WarmEntry, epoch Epoch) bool {
-	_, at := w.holds(w.from, epoch)
+// beheaded reports whether entries are gone that the stream began with, which the newest ones do not tell: from is
+// the first offset that counts, and first the entry that is there now.
+func (w *warmState) beheaded(first *WarmEntry, from Offset, epoch Epoch) bool {
+	_, at := w.holds(from, epoch)
 	if at < 0 {
 		return false
 	}
 	s := &w.spans[at]
 	return first.State == WarmNone || first.ID.Generation > s.Generation ||
-		first.ID.Generation == s.Generation && first.ID.End > 0 && first.Header.First > w.from
+		first.ID.Generation == s.Generation && first.ID.End > 0 && first.Header.First > from
 }
 
 func (l *Log) onReadWarm(now Now, e *ReadWarm) {
 	w := &l.warm
-	if e.Front && e.From != (WarmID{}) && w.beheaded(&e.First, l.epochAt(w.from)) {
+	from := max(w.from, l.start) // a trim may have come since the last look
+	if e.Front && e.From != (WarmID{}) && w.beheaded(&e.First, from, l.epochAt(from)) {
 		l.mark(MarkWarmLost)
 		w.confirmed = WarmID{}
 		w.look()
