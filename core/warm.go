@@ -149,12 +149,12 @@ func (l *Log) nextWarm(now Now) Effect {
 		w.step = warmFence // nothing is to be sent: a marker says it
 		return l.issueFence(l.epoch)
 	case w.trim:
-		_, at := w.holds(w.from, l.epochAt(w.from))
-		if at < 0 {
+		below, ok := l.warmNeeded()
+		if !ok {
 			w.trim = false
 			return nil
 		}
-		w.cut = TrimWarm{Below: WarmID{w.spans[at].Generation, w.from + 1}}
+		w.cut = TrimWarm{Below: below}
 		return &w.cut
 	case now.Mono >= w.lookAt:
 		w.look()

@@ -65,6 +65,24 @@ func (l *Log) wantTrimWarm() {
 	}
 }
 
+// warmNeeded returns the id below which nothing is needed of what the tier holds; ok is false if it holds nothing.
+// Where a server lost the front of the stream, what was sent again lies behind what it kept.
+func (l *Log) warmNeeded() (below WarmID, ok bool) {
+	w := &l.warm
+	for o := w.from; o < w.sent; {
+		end, at := w.holds(o, l.epochAt(o))
+		if at < 0 {
+			break
+		}
+		if g := w.spans[at].Generation; !ok || g < below.Generation {
+			below, ok = WarmID{g, w.from + 1}, true
+		}
+		_, limit := ownerOf(l.lineage, o)
+		o = min(end, limit)
+	}
+	return below, ok
+}
+
 // warmWanted returns the first offset that the tier is to hold: that of the oldest closed segment within
 // the number that is kept and within the memory that there is for it.
 func (l *Log) warmWanted() Offset {
