@@ -105,12 +105,13 @@ func ParseWithout(names []string) (*Without, error) {
 }
 
 // Faults and switches that change a run in ways which their mark does not tell: what a power loss draws
-// for one changes what it draws for the others, a doom that is taken out lets a process live on, and a
-// disk that is nearly full is one on which a log makes room in time.
+// for one changes what it draws for the others, a doom that is taken out lets a process live on, a
+// disk that is nearly full is one on which a log makes room in time, and a second process is told of only
+// where it is kept out.
 var (
 	untoldFaults = faultfs.Set(faultfs.D1Sectors, faultfs.D2Torn, faultfs.D5DirOps, faultfs.D5RenameHalf, faultfs.D5Parent,
 		faultfs.D10WriteBack, faultfs.D13Capacity, faultfs.D19Dead)
-	untoldSwitches = uint64(1<<SwSlow | 1<<SwConfig | 1<<SwSpoil)
+	untoldSwitches = uint64(1<<SwSlow | 1<<SwConfig | 1<<SwSpoil | 1<<SwSecond)
 )
 
 // TookPart reports whether anything of what x names may have taken part in a run that left none of it
