@@ -76,7 +76,7 @@ const (
 
 func (b *boot) reset(now Now) {
 	b.step, b.at, b.tries, b.retryAt = bootList, 0, 0, 0
-	b.absent, b.degraded, b.loads = false, false, 0
+	b.absent, b.degraded, b.taken, b.loads = false, false, false, 0
 	b.manifest, b.fenced, b.looks = false, 0, 0
 	b.objects, b.scanned, b.own = b.objects[:0], 0, 0
 	b.began = now.Mono
