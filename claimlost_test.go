@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,30 +13,20 @@ import (
 
 // racing is a bucket that somebody else uses just before a manifest is put there, and that is gone then.
 type racing struct {
-	tiers.Bucket
+	moody
 	before func()
-	down   atomic.Bool
 }
 
 func (b *racing) Put(ctx context.Context, key string, p []byte, c tiers.Condition) (tiers.Object, error) {
-	if b.down.Load() {
-		return tiers.Object{}, errOutage
+	f := b.before
+	if f == nil || !strings.HasSuffix(key, "manifest.json") {
+		return b.moody.Put(ctx, key, p, c)
 	}
-	if f := b.before; f != nil && strings.HasSuffix(key, "manifest.json") {
-		b.before = nil
-		f()
-		o, err := b.Bucket.Put(ctx, key, p, c)
-		b.down.Store(true)
-		return o, err
-	}
-	return b.Bucket.Put(ctx, key, p, c)
-}
-
-func (b *racing) Get(ctx context.Context, key string, at int64, p []byte) (int, tiers.Object, error) {
-	if b.down.Load() {
-		return 0, tiers.Object{}, errOutage
-	}
-	return b.Bucket.Get(ctx, key, at, p)
+	b.before = nil
+	f()
+	o, err := b.moody.Put(ctx, key, p, c)
+	b.down.Store(true)
+	return o, err
 }
 
 // TestClaimLostBeforeAnOutage: a host whose claim was refused does not serve what its disk has beyond the bucket: it
@@ -47,7 +36,7 @@ func TestClaimLostBeforeAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &racing{Bucket: db}
+	b := &racing{moody: moody{Bucket: db}}
 	dir, other := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "log")
 	o := Options{Cold: b, ColdPrefix: coldPrefix, Create: true, MinFreeBytes: -1, NoPreallocate: true}
 	l, err := Open(t.Context(), dir, o)

@@ -401,12 +401,13 @@ func (l *Log) Err() error {
 	return l.core.Err()
 }
 
-// Recovering reports whether the log waits for a tier, or for free space, to know all that it holds. Until it does,
-// Committed is what is proven, and may be below what was acked, and read, in an earlier life.
-func (l *Log) Recovering() bool {
+// Phase returns where the log stands. While it is core.Recovering it waits for a tier, or for free space, to know all
+// that it holds: until it does, Committed is what is proven, and may be below what was acked, and read, in an earlier
+// life.
+func (l *Log) Phase() core.Phase {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.phase == core.Recovering
+	return l.phase
 }
 
 // Epoch returns the epoch that new records get. It rises, if at all, while the log is recovering: a tier may know

@@ -317,8 +317,8 @@ func dead(l *varve.Log) bool {
 	if err == nil || errors.Is(err, varve.ErrOwnerFenced) {
 		return false
 	}
-	phase := l.Stats().Phase
-	return phase == core.Poisoned.String() || phase == core.Failed.String()
+	phase := l.Phase()
+	return phase == core.Poisoned || phase == core.Failed
 }
 
 // Close ends the node: requests under way end, all partitions and the catalogue are closed. It returns

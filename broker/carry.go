@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"varve"
-	"varve/core"
 	"varve/core/topics"
 	"varve/tiers/disk"
 )
@@ -81,10 +80,7 @@ func (b *Broker) carryLoad(e *topics.Load) error {
 	}
 	b.log = l
 	s := l.Stats()
-	e.Start, e.End, e.Cause = s.Start, s.End, l.Err()
-	for e.Phase = core.Opening; e.Phase < core.Failed && e.Phase.String() != s.Phase; {
-		e.Phase++
-	}
+	e.Phase, e.Start, e.End, e.Cause = l.Phase(), s.Start, s.End, l.Err()
 	return nil
 }
 

@@ -33,7 +33,7 @@ func (c *conn) epochEnd(topic string, asked *kmsg.OffsetForLeaderEpochRequestTop
 	if out.ErrorCode = why; why != none {
 		return out
 	}
-	unsure := log.Recovering() // asked first: what is found afterwards is then all there is
+	unsure := log.Phase() == core.Recovering // asked first: what is found afterwards is then all there is
 	found, end := log.EpochEnd(uint64(max(asked.LeaderEpoch, 0)))
 	out.ErrorCode, out.LeaderEpoch, out.EndOffset = verdict.EpochEnd(asked.LeaderEpoch, p.Epoch(), core.Epoch(found), end, log.Committed(), unsure)
 	return out

@@ -148,7 +148,7 @@ func (c *conn) begin(f *fetched) {
 
 // look compares where a client stands with the log.
 func (p *fetchedPart) look(lastEpoch int32) {
-	recovering := p.log.Recovering() // asked first: what is found afterwards is then all there is
+	recovering := p.log.Phase() == core.Recovering // asked first: what is found afterwards is then all there is
 	p.start, p.end = p.log.Start(), p.log.Committed()
 	if p.code = verdict.Fetch(p.next, p.start, p.end, recovering); p.code != none || p.next > p.end {
 		return

@@ -11,6 +11,7 @@ import (
 	"varve"
 	"varve/broker/kafka/batch"
 	"varve/broker/kafka/verdict"
+	"varve/core"
 )
 
 // Times that stand for a place.
@@ -57,7 +58,7 @@ func (c *conn) listOffset(ctx context.Context, version int16, topic string, aske
 		out.ErrorCode = why
 		return out
 	}
-	unsure := log.Recovering() // asked first: what is found afterwards is then all there is
+	unsure := log.Phase() == core.Recovering // asked first: what is found afterwards is then all there is
 	var err error
 	epoch := func(offset int64) int32 { return int32(log.EpochOf(offset)) }
 	switch asked.Timestamp {

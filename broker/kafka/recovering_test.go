@@ -15,6 +15,7 @@ import (
 	"varve"
 	"varve/broker"
 	"varve/broker/kafka"
+	"varve/core"
 	"varve/tiers"
 	"varve/tiers/dirbucket"
 )
@@ -189,11 +190,11 @@ func TestEpochOfALogThatRecovers(t *testing.T) {
 	r := n.raw()
 	x, _ := n.broker.Topic("t")
 	p, _ := x.Partition(0)
-	if !p.Log().Recovering() || p.Epoch() != 2 {
-		t.Fatalf("recovering %v, epoch %d", p.Log().Recovering(), p.Epoch())
+	if p.Log().Phase() != core.Recovering || p.Epoch() != 2 {
+		t.Fatalf("phase %v, epoch %d", p.Log().Phase(), p.Epoch())
 	}
 	bucket.down.Store(false)
-	for p.Log() != nil && p.Log().Recovering() {
+	for p.Log() != nil && p.Log().Phase() == core.Recovering {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if got := p.Log().Stats().Epoch; got != 3 || p.Epoch() != 3 {
