@@ -132,7 +132,9 @@ func (r *Reader) poll() (bool, error) {
 		if err != nil {
 			var damage *CorruptError
 			if errors.As(err, &damage) {
-				r.source.damaged(damage)
+				if !damage.Lost {
+					r.source.damaged(damage)
+				}
 				if _, now, err := r.source.look(); err == nil && now.Version != v.Version {
 					continue // another tier may hold what is damaged
 				}
@@ -319,7 +321,7 @@ func (l *Log) awaitMore(ctx context.Context, than int64) error {
 }
 
 // OffsetAt returns the position of the first record whose time is not before t; that of the end if
-// there is none. Times need not rise with offsets.
+// there is none. Times need not rise with offsets. What a repair declared lost is passed over.
 func (l *Log) OffsetAt(ctx context.Context, t time.Time) (Position, error) {
 	return offsetAt(ctx, l, 0, t)
 }
@@ -345,7 +347,7 @@ func offsetIn(ctx context.Context, s source, committed int64, v *core.View, from
 	for i := range v.Extents {
 		x := &v.Extents[i]
 		sealed := x.End != core.EndNone && x.MaxTime != 0
-		if x.First >= committed || x.End <= from || sealed && x.MaxTime < want {
+		if x.First >= committed || x.End <= from || x.Lost || sealed && x.MaxTime < want {
 			continue
 		}
 		start := max(x.First, s.startAt(x, v.LogID, want, &r.handle), v.Start, from)

@@ -84,7 +84,7 @@ func damagedExtent(x *Extent, o Offset) error {
 	}
 	switch {
 	case x.Lost:
-		d.Expected, d.Found = "records", "a span that a repair declared lost"
+		d.Lost, d.Expected, d.Found = true, "records", "a span that a repair declared lost"
 	case x.Segment == 0:
 		d.Expected, d.Found = "a segment that holds the offset", "none"
 	case x.Damage == segment.BreakPayload:

@@ -43,6 +43,7 @@ type CorruptError struct {
 	Found    string
 	Tier     Tier   // where the file or object is
 	Object   Object // cold: the object
+	Lost     bool   // a repair declared [Offset, End) lost: no damage any more, and nothing to wait for
 }
 
 // Name returns the name of the damaged file or the key of the object, "" where none is left that

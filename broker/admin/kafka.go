@@ -23,6 +23,7 @@ var kafkaMeasures = []struct {
 	{"refused_batches_total", "Batches of producers that were not appended.", counter, func(s *kafka.Stats) float64 { return float64(s.Refused) }},
 	{"produced_bytes_total", "Bytes of batches that were appended.", counter, func(s *kafka.Stats) float64 { return float64(s.Produced) }},
 	{"fetched_bytes_total", "Bytes of batches that were sent.", counter, func(s *kafka.Stats) float64 { return float64(s.Fetched) }},
+	{"lost_records_passed_total", "Records that a repair declared lost, each time that a client was led past them.", counter, func(s *kafka.Stats) float64 { return float64(s.Lost) }},
 	{"request_memory_bytes", "Held by requests.", gauge, func(s *kafka.Stats) float64 { return float64(s.RequestBytes) }},
 	{"fetch_memory_bytes", "Held by answers to Fetch.", gauge, func(s *kafka.Stats) float64 { return float64(s.FetchBytes) }},
 }

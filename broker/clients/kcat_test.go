@@ -167,3 +167,35 @@ func writeLines(t *testing.T, path string, lines int) (sum [32]byte, size int) {
 	}
 	return sha256.Sum256(b.Bytes()), b.Len()
 }
+
+// TestKcatPassesLostRecords: records that a repair declared lost stop no reader.
+func TestKcatPassesLostRecords(t *testing.T) {
+	n := brokertest.Start(t)
+	for i := range 3 { // a batch each
+		kcat(t, n, strings.NewReader(strings.Repeat(fmt.Sprintf("value %d\n", i), 400)), "-P", "-t", "orders", "-p", "0", "-X", "linger.ms=500")
+	}
+	n.Stop(t)
+	files, err := filepath.Glob(filepath.Join(n.Dir, "topics", "orders", "*", "0", "*.seg"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[bytes.Index(b, []byte("value 1"))] ^= 1
+	if err := os.WriteFile(files[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errOut, code := brokertest.Varve(t.Context(), t, "log", "repair", "--dir", filepath.Dir(files[0]), "--apply"); code != 0 {
+		t.Fatal(out, errOut)
+	}
+	n.Open(t)
+	got := kcat(t, n, nil, "-C", "-t", "orders", "-o", "beginning", "-e", "-q")
+	if strings.Contains(got, "value 1") || strings.Count(got, "value 0") != 400 || strings.Count(got, "value 2") != 400 {
+		t.Fatalf("%d and %d records, of all %d lines", strings.Count(got, "value 0"), strings.Count(got, "value 2"), strings.Count(got, "\n"))
+	}
+	if !strings.Contains(n.Log(), "declared lost") {
+		t.Error("the node does not say so")
+	}
+}

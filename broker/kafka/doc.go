@@ -32,6 +32,7 @@
 // was there. A poisoned log answers KAFKA_STORAGE_ERROR, which can be tried again, too, and is definite.
 //
 // A read that meets damage is CORRUPT_MESSAGE, which clients tell their users; by most other codes they ask again in
-// silence. While a log waits for a tier to know all that it holds, its end is OFFSET_NOT_AVAILABLE: never one below
+// silence. Past records that a repair declared lost they are led with an empty batch, as past what Kafka's
+// compaction took; a search by time passes over them. While a log waits for a tier to know all that it holds, its end is OFFSET_NOT_AVAILABLE: never one below
 // what was acked.
 package kafka

@@ -197,7 +197,9 @@ func (c *conn) fillPart(f *fetched, p *fetchedPart) {
 			f.full = true
 			break
 		}
-		r.have = false
+		if r.have = false; r.lost {
+			c.s.passed(p.p, b)
+		}
 		p.bytes += int64(len(b.Payload))
 		p.next = b.Span.End
 	}

@@ -32,6 +32,15 @@ func (s *Server) standIn(p *broker.Partition, b *varve.BatchView) {
 	b.Kind, b.Payload = varve.KindKafka, batch.Empty(b.Records, b.MaxTime.UnixMilli())
 }
 
+// passed notes that a client was led past records that a repair declared lost.
+func (s *Server) passed(p *broker.Partition, b *varve.BatchView) {
+	s.counts.lost.Add(b.Span.End - b.Span.First)
+	if s.gaps.tell(p.Dir, time.Now()) {
+		s.o.Logger.Warn("kafka: a partition has records that a repair declared lost; its clients are led past them; varve log check lists them",
+			"dir", p.Dir, "first", b.Span.First, "end", b.Span.End)
+	}
+}
+
 // strangers are the partitions with such batches of which the log has been told lately.
 type strangers struct {
 	mu   sync.Mutex

@@ -5,6 +5,8 @@ import (
 
 	"varve"
 	"varve/broker"
+	"varve/broker/kafka/batch"
+	"varve/broker/kafka/verdict"
 )
 
 // readers are those of one connection: a client fetches a partition in order, so the reader that
@@ -29,6 +31,7 @@ type reader struct {
 	log  *varve.Log
 	r    *varve.Reader
 	have bool
+	lost bool // view stands for records that are lost
 	view varve.BatchView
 	used uint64
 	long bool
@@ -63,15 +66,30 @@ func (rs *readers) of(p *broker.Partition, log *varve.Log, offset int64) *reader
 func (r *reader) peek() (*varve.BatchView, error) {
 	if !r.have {
 		var err error
-		if r.view, r.have, err = r.r.Poll(); err != nil {
+		r.view, r.have, err = r.r.Poll()
+		if at, end, gap := verdict.Gap(err, r.log.Committed()); gap {
+			r.overLost(at, end)
+			return &r.view, nil
+		}
+		if err != nil {
 			return nil, err
 		}
+		r.lost = false
 		if !r.have {
 			return nil, nil
 		}
 		r.long = r.long || len(r.view.Payload) > longBatchBytes
 	}
 	return &r.view, nil
+}
+
+// overLost puts an empty batch in the place of records that are lost, and goes on behind them.
+func (r *reader) overLost(at, end int64) {
+	r.view = varve.BatchView{
+		Span: varve.Span{First: at, End: end}, Epoch: r.log.EpochOf(at), Kind: varve.KindKafka, Payload: batch.Empty(uint32(end-at), -1),
+	}
+	r.have, r.lost = true, true
+	r.r.Seek(varve.Position{Offset: end})
 }
 
 // makeRoom forgets the reader that was idle longest, if there are enough.

@@ -81,7 +81,7 @@ type Server struct {
 	conns     map[*conn]struct{}
 	running   sync.WaitGroup // connections
 
-	strangers strangers
+	strangers, gaps strangers
 
 	counts counts
 
@@ -91,7 +91,7 @@ type Server struct {
 // counts are what Stats shows.
 type counts struct {
 	accepted, turnedAway, malformed, refused atomic.Int64
-	produced, sent                           atomic.Int64
+	produced, sent, lost                     atomic.Int64
 	requests                                 []atomic.Int64 // by key
 }
 
@@ -104,6 +104,7 @@ type Stats struct {
 	Refused      int64            // batches that were not appended
 	Produced     int64            // bytes of batches that were appended
 	Fetched      int64            // bytes of batches that were sent
+	Lost         int64            // records that a repair declared lost, each time a client was led past them
 	Requests     map[string]int64 // by name
 	RequestBytes int64            // held now
 	FetchBytes   int64            // held now
@@ -235,7 +236,7 @@ func (s *Server) Stats() Stats {
 		Connections: connections,
 		Accepted:    s.counts.accepted.Load(), TurnedAway: s.counts.turnedAway.Load(),
 		Malformed: s.counts.malformed.Load(), Refused: s.counts.refused.Load(),
-		Produced: s.counts.produced.Load(), Fetched: s.counts.sent.Load(),
+		Produced: s.counts.produced.Load(), Fetched: s.counts.sent.Load(), Lost: s.counts.lost.Load(),
 		Requests:     make(map[string]int64),
 		RequestBytes: s.requests.taken(), FetchBytes: s.fetched.taken(),
 	}

@@ -106,7 +106,7 @@ func (c *checkCommand) readAll(ctx context.Context, s *streams, x *varve.Inspect
 				if !ok {
 					return err
 				}
-				if first == nil && !r.declaredLost(err) {
+				if first == nil && !declaredLost(err) {
 					first = err
 				}
 				at = varve.Position{Offset: max(next, at.Offset+1)}
@@ -353,17 +353,9 @@ func objectName(e *core.Extent) string {
 }
 
 // declaredLost reports whether damage is a span that a repair gave up.
-func (r *checkReport) declaredLost(err error) bool {
+func declaredLost(err error) bool {
 	var c *varve.CorruptError
-	if !errors.As(err, &c) {
-		return false
-	}
-	for i := range r.Lost {
-		if l := &r.Lost[i]; l.First <= c.Offset && c.Offset < l.End {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &c) && c.Lost
 }
 
 func fileName(p *core.Plan, i int) string {

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"errors"
+	"math"
 
 	"varve/core"
 )
@@ -22,6 +23,17 @@ func Read(err error) Code {
 		return CorruptMessage // which clients tell their users: by most others they ask again, and again, in silence
 	}
 	return KafkaStorageError
+}
+
+// Gap says whether a read has come to records that a repair declared lost, and where clients go on. They are led
+// past them, as past what Kafka's compaction took: with an error they would stand there for ever, and what is behind
+// would be nobody's. Not past committed, nor further than a batch can stand for.
+func Gap(err error, committed core.Offset) (at, end core.Offset, ok bool) {
+	var lost *core.CorruptError
+	if !errors.As(err, &lost) || !lost.Lost {
+		return 0, 0, false
+	}
+	return lost.Offset, min(lost.End, committed, lost.Offset+math.MaxInt32), true
 }
 
 // Leader compares the leader's epoch that a client knows with the partition's; -1: it knows none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"varve/broker/kafka/batch"
@@ -113,6 +114,22 @@ func TestPlaces(t *testing.T) {
 	} {
 		if code, epoch, end := EpochEnd(c.asked, 5, c.found, c.end, 20, c.recovering); code != c.code || epoch != c.epoch || end != c.wantEnd {
 			t.Errorf("%+v: code %d, epoch %d, end %d", c, code, epoch, end)
+		}
+	}
+	lost := &core.CorruptError{Offset: 12, End: 18, Lost: true}
+	for _, c := range []struct {
+		err       error
+		committed int64
+		end       int64 // 0: no gap
+	}{
+		{lost, 20, 18},
+		{fmt.Errorf("x: %w", lost), 15, 15},
+		{&core.CorruptError{Offset: 12, End: 18}, 20, 0},
+		{nil, 20, 0},
+		{&core.CorruptError{Offset: 12, End: 1 << 40, Lost: true}, 1 << 50, 12 + math.MaxInt32},
+	} {
+		if at, end, ok := Gap(c.err, c.committed); end != c.end || ok != (c.end > 0) || ok && at != 12 {
+			t.Errorf("%+v: from %d to %d, %v", c, at, end, ok)
 		}
 	}
 	for before, want := range map[int64]int64{-1: 20, 0: 0, 20: 20, 21: -1, -2: -1} {
