@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"time"
@@ -233,9 +234,13 @@ func (l *Log) reportStall() {
 		return
 	}
 	s := l.core.Stats()
+	cause := cmp.Or(s.WarmError, errBehind)
 	text := "varve: appends are refused until the warm tier has caught up"
 	if l.warmFails.waives {
 		text = "varve: appends are acked without the warm tier until it has caught up"
 	}
-	l.logger.Error(text, "dir", l.name, "error", s.WarmError, "mirrored", s.WarmEnd, "lag_bytes", s.WarmLagBytes)
+	l.logger.Error(text, "dir", l.name, "error", cause, "mirrored", s.WarmEnd, "lag_bytes", s.WarmLagBytes)
 }
+
+// errBehind is why appends wait for a warm tier that answers, and takes less than is appended.
+var errBehind = errors.New("it has confirmed nothing for as long as warm.wait_timeout_ms says")

@@ -51,6 +51,9 @@ func TestStalledReplica(t *testing.T) {
 			t.Errorf("nothing says %q in\n%s", want, log)
 		}
 	}
+	if strings.Contains(log.String(), "<nil>") {
+		t.Errorf("a line gives no cause:\n%s", log)
+	}
 }
 
 // TestStalledReplicaWaived: with on_wait_timeout=ack it is acked when the time is over, and everybody can

@@ -154,6 +154,7 @@ func (e *damagedCatalogueError) Unwrap() error { return e.err }
 const (
 	openGrace  = 2 * time.Second  // how long a failed Open waits for the disk
 	retryPause = 10 * time.Second // between attempts at what failed
+	lookPause  = time.Second      // between looks for what goes wrong
 )
 
 // await waits until the machine has opened the node.
@@ -275,16 +276,20 @@ func (b *Broker) publish(all []*Topic) {
 	b.known.Store(k)
 }
 
-// retry has the machine try again what failed, and opens what is poisoned.
+// retry has the machine try again what failed, opens what is poisoned, and tells what goes wrong meanwhile.
 func (b *Broker) retry() {
-	tick := time.NewTicker(retryPause)
+	tick, look := time.NewTicker(retryPause), time.NewTicker(lookPause)
 	defer tick.Stop()
+	defer look.Stop()
+	var t troubles
 	for {
 		select {
 		case <-b.stopped:
 			return
 		case <-tick.C:
 			b.mend()
+		case <-look.C:
+			b.look(&t)
 		}
 	}
 }

@@ -76,6 +76,7 @@ type Stats struct {
 	Duplicates, Refused                                uint64
 	PendingBytes, UnsyncedBytes                        int64
 	Poisoned                                           bool
+	LowSpace                                           bool // appends are refused for want of space on disk
 	RescuedBytes                                       int64
 	TornBytes                                          int64
 	Corruptions                                        uint64
@@ -175,7 +176,7 @@ func (l *Log) Stats() Stats {
 	s := l.stats
 	s.PendingBytes = l.tail.pendingBytes
 	s.UnsyncedBytes = l.sync.unsyncedBytes
-	s.Poisoned = l.phase == Poisoned
+	s.Poisoned, s.LowSpace = l.phase == Poisoned, l.LowSpace()
 	s.SealedSegments = len(l.files)
 	for i := range l.files {
 		s.SegmentBytes += l.files[i].entry.Bytes
@@ -191,6 +192,9 @@ func (l *Log) Stats() Stats {
 	}
 	return s
 }
+
+// LowSpace reports whether appends are refused for want of space on disk.
+func (l *Log) LowSpace() bool { return l.hot.lowSpace || l.phase == Recovering && l.waiting == nil }
 
 // NextOutcome pops the next resolved cohort. Outcomes come in cohort order, each once.
 func (l *Log) NextOutcome() (Outcome, bool) {

@@ -47,6 +47,7 @@ var measures = []measure{
 	{"syncs_total", "Syncs of the disk beside those writes.", counter, func(s *varve.Stats) float64 { return float64(s.Syncs) }},
 	{"sync_failures_total", "Syncs that failed; each poisons the log.", counter, func(s *varve.Stats) float64 { return float64(s.SyncFailures) }},
 	{"poisoned", "1 if the log takes no appends before the node has opened it again, which it does in some seconds.", gauge, func(s *varve.Stats) float64 { return truth(s.Poisoned) }},
+	{"low_space", "1 if appends are refused for want of space on disk.", gauge, func(s *varve.Stats) float64 { return truth(s.LowSpace) }},
 	{"rollbacks_total", "Writes that failed and were undone.", counter, func(s *varve.Stats) float64 { return float64(s.Rollbacks) }},
 	{"segment_roll_total", "Segments begun.", counter, func(s *varve.Stats) float64 { return float64(s.Rolls) }},
 	{"duplicates_total", "Batches that an idempotent producer sent again.", counter, func(s *varve.Stats) float64 { return float64(s.Duplicates) }},
