@@ -50,6 +50,7 @@ func (w *World) newBroker() *broker {
 
 func (b *broker) reset() {
 	b.check.Reset()
+	b.check.Disable(b.w.without.checkers())
 	b.spare = append(b.spare, b.units...)
 	b.units = b.units[:0]
 	b.units = append(b.units, b.newUnit())

@@ -66,14 +66,15 @@ func (b *broker) deleteRecords(client uint8, e *Event) {
 		return
 	}
 	start, committed := u.log.Start(), u.log.Committed()
-	before := start + (committed-start)*min(e.C, 1000)/1000
+	before := start + (committed-start)*min(e.C, 1000)/1000 // it is within
+	given := before
 	if e.C > 1000 {
-		before = -1
+		before, given = -1, committed
 	}
-	before, _ = verdict.Trim(before, committed) // it is within
 	r := &b.requests[id]
+	b.check.GivenUp(f.topic, r.part, given)
+	before, _ = verdict.Trim(before, committed)
 	r.offset = before
-	b.check.GivenUp(f.topic, r.part, before)
 	if err := u.log.Trim(b.w.clock.now(), before); err != nil {
 		b.reply(id, node.Answer{Result: node.Failed})
 		return

@@ -25,8 +25,9 @@ const (
 	recoveryTwice = "crash-in-recovery-twice"
 )
 
-// Checks that the world itself makes, beside those of package model.
-var worldChecks = []string{"K1", "K9", "K10", "K13", "K14", "K17", "K19", "K20", "K22", "K24", "K25", "assert", "disk", "sector", "exclusion", "config", "X3", "D21"}
+// Checks that the world itself makes and those of a node, beside those of package model.
+var worldChecks = []string{"K1", "K9", "K10", "K12", "K13", "K14", "K17", "K19", "K20", "K22", "K24", "K25", "assert", "disk", "sector", "exclusion", "config", "X3", "D21",
+	"N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9"}
 
 // WithoutFaults lists what may be left out of what happens: faults, switches, crashes in recovery.
 func WithoutFaults() []string {
@@ -139,10 +140,18 @@ func (w *World) Leave(x *Without) {
 	}
 }
 
+// checkers returns the names of those that are left out.
+func (x *Without) checkers() []string {
+	if x == nil {
+		return nil
+	}
+	return x.checks
+}
+
 // silenced reports whether a violation of a checker is not to be reported. A run that cannot go on
 // ends there.
 func (w *World) silenced(check string) bool {
-	if w.without == nil || !slices.Contains(w.without.checks, check) {
+	if !slices.Contains(w.without.checkers(), check) {
 		return false
 	}
 	if check == "K19" || check == "K25" || check == "assert" {
