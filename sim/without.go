@@ -50,16 +50,13 @@ var switchMarks = map[string]Mark{
 	recoveryCrash:          MarkRecoveryCrash, recoveryTwice: MarkRecoveryCrashTwice,
 }
 
-// WithoutMark returns the mark, as MarkCounts.List has it, that is never reached without a fault; "" if
-// the name is that of a feature.
-func WithoutMark(fault string) string {
-	if f, ok := faultfs.ParseFault(fault); ok {
-		return "disk " + f.String()
+// IsFault reports whether a name of WithoutFaults is that of a fault; the others are features.
+func IsFault(name string) bool {
+	if _, ok := faultfs.ParseFault(name); ok {
+		return true
 	}
-	if m, ok := switchMarks[fault]; ok {
-		return "sim " + markNames[m]
-	}
-	return ""
+	_, ok := switchMarks[name]
+	return ok
 }
 
 // WithoutChecks lists the checkers that may be left out.

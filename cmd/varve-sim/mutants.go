@@ -26,11 +26,10 @@ type mutantsCommand struct {
 	Detections  uint64   `default:"20" placeholder:"N" help:"What is often enough; the run of a mutant ends there."`
 	Sure        bool     `help:"End the run of a mutant as soon as the lower bound of its rate is enough, unless its file says what it needs."`
 	Workers     int      `default:"0" placeholder:"W" help:"Mutants that are built and run at the same time; 0: one for each core. The result does not depend on it."`
-	Needed      bool     `help:"Also leave each fault and each checker out in turn, and report which mutants then survive."`
 	Meta        uint64   `default:"0" placeholder:"N" help:"Also prove, with each mutant built in, that N seeds are the same run twice."`
 	Shrink      bool     `help:"Also shrink the first failure of each mutant; it has to become a few events, which fail only with the bug."`
 	JSON        bool     `name:"json" xor:"form" help:"Print JSON."`
-	Markdown    bool     `xor:"form" help:"Print the table of docs/evidence.md."`
+	Markdown    bool     `xor:"form" help:"Print the tables of docs/evidence.md."`
 }
 
 // Validate checks ranges. kong calls it after parsing.
@@ -138,18 +137,11 @@ func (c *mutantsCommand) gate(ctx context.Context, s *streams, list []*mutants.M
 		return fmt.Errorf("stopped after %d of %d mutants: %w", len(rows), len(list), err)
 	}
 	slices.SortFunc(rows, func(a, b *mutantRow) int { return strings.Compare(a.Name, b.Name) })
-	var needs []*need
-	if c.Needed {
-		var err error
-		if needs, err = c.need(ctx, s, rows, l); err != nil {
-			return err
-		}
-	}
-	return c.report(s, rows, needs)
+	return c.report(s, rows)
 }
 
 // report prints what was asked for, and one line for each mutant that fails.
-func (c *mutantsCommand) report(s *streams, rows []*mutantRow, needs []*need) error {
+func (c *mutantsCommand) report(s *streams, rows []*mutantRow) error {
 	switch {
 	case c.JSON:
 		if err := printJSON(s, rows); err != nil {
@@ -157,9 +149,6 @@ func (c *mutantsCommand) report(s *streams, rows []*mutantRow, needs []*need) er
 		}
 	case c.Markdown:
 		markdown(s, rows)
-	}
-	if c.Needed && !c.JSON {
-		c.printNeeded(s, needs)
 	}
 	tooLong := c.reportShrunk(s, rows)
 	failed := 0

@@ -30,7 +30,7 @@ func (c *mutantsCommand) find(ctx context.Context, m *mutants.Mutant, program st
 		t.seeds = max(1, t.seeds/equivalentPart)
 	case len(t.compare) > 0:
 		return c.compare(ctx, t, program, l)
-	case c.Sure && !c.Needed: // what is left out in turn is measured against all detections
+	case c.Sure:
 		return c.look(ctx, t, program, l)
 	}
 	r, err := l.run(ctx, program, t)
@@ -44,7 +44,7 @@ const comparedDetections = 12
 // compare runs a trial that compares. With --sure it ends after a part of the detections, if they prove
 // both that the gate is passed and that nothing is found without what is left out.
 func (c *mutantsCommand) compare(ctx context.Context, t trial, program string, l lab) (*reportJSON, *trial, error) {
-	if !c.Sure || c.Needed {
+	if !c.Sure {
 		r, err := l.run(ctx, program, t)
 		return r, &t, err
 	}

@@ -37,10 +37,10 @@ func TestEveryFaultAndCheckerIsNeeded(t *testing.T) {
 		}
 	}
 	for _, n := range needList() {
-		if !proven[n.Name] {
-			t.Errorf("%s: no mutant needs it: write one that survives without it (sim/mutants/doc.go), or remove it", n.Name)
+		if !proven[n] {
+			t.Errorf("%s: no mutant needs it: write one that survives without it (sim/mutants/doc.go), or remove it", n)
 		}
-		delete(proven, n.Name)
+		delete(proven, n)
 	}
 	for name := range proven {
 		t.Errorf("mutants need %s, which is no fault and no checker", name)
@@ -59,7 +59,14 @@ func TestProveNeeds(t *testing.T) {
 		row := &mutantRow{program: "01-often"}
 		row.take(r, tried)
 		err = c.proveNeeds(t.Context(), row, r, m, l)
-		return row.Needs, err
+		var names []string
+		for _, n := range row.Needs {
+			if n.Found < 4*max(1, n.Without) || n.Seeds == 0 {
+				t.Errorf("proof %+v", n)
+			}
+			names = append(names, n.String())
+		}
+		return names, err
 	}
 	l := newStubLab()
 	if needs, err := prove(l, mutants.Need{Name: "power"}, mutants.Need{Name: "check.K1"}); err != nil || !slices.Equal(needs, []string{"power", "check.K1"}) {
@@ -80,6 +87,19 @@ func TestProveNeeds(t *testing.T) {
 	row := &mutantRow{program: "01-often"}
 	if err := c.proveNeeds(t.Context(), row, &reportJSON{Violations: 1}, &mutants.Mutant{Needs: []mutants.Need{{Name: "power"}}}, l); err == nil || !strings.Contains(err.Error(), "ends its process") {
 		t.Errorf("crash: %v", err)
+	}
+}
+
+// The table has a line for each proof, in the order of the faults and the checkers.
+func TestNeedsTable(t *testing.T) {
+	var b strings.Builder
+	needsTable(&b, []*mutantRow{
+		{Name: "01", Needs: []needProof{{Name: "check.K7", Beside: "checkers", Found: 20, Seeds: 1004}, {Name: "check.K1", Found: 12, Seeds: 30, Without: 1}}},
+		{Name: "02", Needs: []needProof{{Name: "power", Beside: "check.K6", Found: 20, Seeds: 40}}},
+	})
+	want := "| power | 02 | K6 | 20 in 40 | 0 |\n| K1 | 01 |  | 12 in 30 | 1 |\n| K7 | 01 | checkers | 20 in 1,004 | 0 |\n"
+	if got := b.String(); !strings.HasSuffix(got, "|---|---|---|---|---|\n"+want) {
+		t.Errorf("table\n%s\nwant at its end\n%s", got, want)
 	}
 }
 

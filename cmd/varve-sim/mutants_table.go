@@ -28,9 +28,8 @@ type mutantRow struct {
 	Low        float64           `json:"rate_low"`
 	High       float64           `json:"rate_high"`
 	Checks     map[string]uint64 `json:"checks,omitempty"`
-	Struck     map[string]int64  `json:"marks,omitempty"`            // detections in which each mark was reached
-	Needs      []string          `json:"needs,omitempty"`            // faults and checkers that its file names
-	Survives   []string          `json:"survives_without,omitempty"` // the same, with --needed
+	Struck     map[string]int64  `json:"marks,omitempty"` // detections in which each mark was reached
+	Needs      []needProof       `json:"needs,omitempty"` // of the faults and checkers that its file names
 	Shrunk     *shrunk           `json:"shrunk,omitempty"`
 	Cost       cost              `json:"cpu_seconds"`
 	Failure    string            `json:"failure,omitempty"`
@@ -107,7 +106,11 @@ func (r *mutantRow) text(w io.Writer) {
 		r.Detections, rate, bounds, cmp.Or(r.caught(), "nothing"))
 	fmt.Fprintf(w, "%-36s %.1f s of processor time to build, %.1f s to run\n", "", r.Cost.Build, r.Cost.Run)
 	if len(r.Needs) > 0 {
-		fmt.Fprintf(w, "%-36s needs %s\n", "", strings.Join(r.Needs, ", "))
+		var names []string
+		for _, n := range r.Needs {
+			names = append(names, n.String())
+		}
+		fmt.Fprintf(w, "%-36s needs %s\n", "", strings.Join(names, ", "))
 	}
 	if r.Shrunk != nil {
 		fmt.Fprintf(w, "%-36s shrinks to %d events of %d\n", "", r.Shrunk.Events, r.Shrunk.Of)
@@ -120,7 +123,7 @@ func (r *mutantRow) text(w io.Writer) {
 	}
 }
 
-// markdown prints the table of docs/evidence.md.
+// markdown prints the tables of docs/evidence.md.
 func markdown(s *streams, rows []*mutantRow) {
 	fmt.Fprintln(s.out, "| mutant | what it does | breaks | seeds | first | found | of 10,000 | 95 % | reported by | shrinks to |\n|---|---|---|---|---|---|---|---|---|---|")
 	for _, r := range rows {
@@ -139,6 +142,7 @@ func markdown(s *streams, rows []*mutantRow) {
 		fmt.Fprintf(s.out, "| %s | %s | %s | %s | %s | %d | %s | %s | %s | %s |\n", r.Name, cell(r.What), strings.Join(r.Breaks, " "),
 			group(r.Seeds), r.firstSeed(), r.Detections, rate, bounds, cell(by), small)
 	}
+	needsTable(s.out, rows)
 }
 
 // cell makes a text fit into a cell of a table.

@@ -8,10 +8,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -176,29 +174,6 @@ func TestMutantsForms(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &rows); err != nil || len(rows) != 2 || rows[0].Name != "01-often" || *rows[0].First != 1 ||
 		rows[0].Rate != 5000 || rows[1].Failure == "" {
 		t.Errorf("%v, %+v", err, rows)
-	}
-}
-
-// What may matter to a mutant is left out, in the same seeds; the mutant survives without some.
-func TestMutantsNeeded(t *testing.T) {
-	l := newStubLab()
-	c := &mutantsCommand{Seeds: 1_000_000, Detections: 20, Workers: 2, Only: []string{"01"}, Needed: true}
-	out, errOut, err := gateOf(t, c, l)
-	if err != nil || errOut != "" {
-		t.Fatalf("%v\n%s", err, errOut)
-	}
-	var got []string
-	for _, x := range l.trials["01-often"][1:] {
-		got = append(got, fmt.Sprint(x.without, " ", x.seeds))
-	}
-	slices.Sort(got)
-	if want := []string{"D1.sectors 40", "check.K1 40", "power 40"}; !reflect.DeepEqual(got, want) {
-		t.Errorf("trials %q, want %q", got, want)
-	}
-	for _, want := range []string{"without power                    survive, of 1 tried: 01-often\n", "without check.K1                 survive, of 1 tried: 01-often\n", "without D1.sectors               survive, of 1 tried: none\n"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
 	}
 }
 

@@ -43,6 +43,20 @@ func (r *run) remove(result Result) {
 	r.c.Return(op, Answer{Result: result})
 }
 
+// A check that is switched off lets the others judge what comes after, also in the next run.
+func TestDisable(t *testing.T) {
+	r := story(t)
+	r.c.Disable([]string{"N1", "N5"})
+	for range 2 {
+		r.look(r.create(1), 2)
+		r.wants("")
+		r.remove(Done)
+		r.remove(Done)
+		r.wants("N2")
+		r.c.Reset()
+	}
+}
+
 func TestWhatIsToldOfNames(t *testing.T) {
 	for _, test := range []struct {
 		name, check string
