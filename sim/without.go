@@ -26,8 +26,10 @@ const (
 )
 
 // Checks that the world itself makes and those of a node, beside those of package model.
-var worldChecks = []string{"K1", "K9", "K10", "K12", "K13", "K14", "K17", "K19", "K20", "K22", "K24", "K25", "assert", "disk", "sector", "exclusion", "config", "X3", "D21",
-	"N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9"}
+var worldChecks = []string{
+	"K1", "K9", "K10", "K12", "K13", "K14", "K17", "K19", "K20", "K22", "K24", "K25", "assert", "disk", "sector", "exclusion", "config", "X3", "D21",
+	"N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9",
+}
 
 // WithoutFaults lists what may be left out of what happens: faults, switches, crashes in recovery.
 func WithoutFaults() []string {
