@@ -33,6 +33,7 @@ const (
 	rawName   = "raw"
 	ourName   = "varve"
 	nodeName  = "varve serve"
+	bareName  = "bare relay"
 	notSynced = ", not synced"
 
 	servedWriters = 1000   // callers that wait for an answer: so many records are on their way
@@ -171,8 +172,14 @@ func (p *plan) jobs() []job {
 		}
 	}
 	add(servedRelay, rawName, 1, recordBytes, func() (measurement, error) { return ceiling(p.dir, 1, p.length) })
-	add(servedRelay, nodeName, 1, recordBytes, func() (measurement, error) { return relayed(p.dir, true, p.length) })
-	add(servedRelay, nodeName+notSynced, 1, recordBytes, func() (measurement, error) { return relayed(p.dir, false, p.length) })
+	for _, sync := range []bool{true, false} {
+		suffix := ""
+		if !sync {
+			suffix = notSynced
+		}
+		add(servedRelay, bareName+suffix, 1, recordBytes, func() (measurement, error) { return relayed(openBare, p.dir, sync, p.length) })
+		add(servedRelay, nodeName+suffix, 1, recordBytes, func() (measurement, error) { return relayed(openRelayNode, p.dir, sync, p.length) })
+	}
 	for _, c := range contenders(false) {
 		add(pageCacheBatches, c.name, 1, recordBytes, func() (measurement, error) {
 			return appends(c, p.dir, false, 1, batchSize, p.length)

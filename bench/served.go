@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -43,7 +40,9 @@ type servedVarve struct {
 	topic   *broker.Topic
 }
 
-func openServed(dir string, sync bool) (store, error) {
+func openServed(dir string, sync bool) (store, error) { return openNode(dir, sync) }
+
+func openNode(dir string, sync bool) (*servedVarve, error) {
 	o := broker.Options{AutoCreate: true, Log: varve.Options{Fsync: varve.Periodic, MinFreeBytes: -1}}
 	if sync {
 		o.Log.Fsync = varve.OnCommit
@@ -65,10 +64,14 @@ func openServed(dir string, sync bool) (store, error) {
 		s.topic, err = node.Create(ctx, broker.TopicSpec{Name: servedName})
 	}
 	if err == nil {
-		s.client, err = kgo.NewClient(kgo.SeedBrokers(s.address), kgo.DefaultProduceTopic(servedName), kgo.ProducerBatchCompression(kgo.NoCompression()),
-			kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		s.client, err = newProducer(s.address)
 	}
 	return s, err
+}
+
+func newProducer(address string) (*kgo.Client, error) {
+	return kgo.NewClient(kgo.SeedBrokers(address), kgo.DefaultProduceTopic(servedName), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 }
 
 func (s *servedVarve) append(recs [][]byte) error {
@@ -87,9 +90,9 @@ func (s *servedVarve) commits() uint64 {
 	return p.Log().Stats().Commits
 }
 
-// reader returns a client that reads from an offset on.
-func (s *servedVarve) reader(at kgo.Offset) (*kgo.Client, error) {
-	return kgo.NewClient(kgo.SeedBrokers(s.address), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{servedName: {0: at}}))
+// newReader returns a client that reads from an offset on.
+func newReader(address string, at kgo.Offset) (*kgo.Client, error) {
+	return kgo.NewClient(kgo.SeedBrokers(address), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{servedName: {0: at}}))
 }
 
 func (s *servedVarve) read(count *tally) error {
@@ -98,7 +101,7 @@ func (s *servedVarve) read(count *tally) error {
 		return err
 	}
 	end, _ := ends.Lookup(servedName, 0)
-	c, err := s.reader(kgo.NewOffset().At(0))
+	c, err := newReader(s.address, kgo.NewOffset().At(0))
 	if err != nil {
 		return err
 	}
@@ -123,57 +126,6 @@ func (s *servedVarve) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	return errors.Join(s.server.Shutdown(ctx), s.node.Close(ctx))
-}
-
-// relayed measures one record at a time, from the call of its producer to the moment that a waiting
-// reader has it.
-func relayed(dir string, sync bool, length time.Duration) (out measurement, err error) {
-	err = inDir(dir, func(dir string) error {
-		opened, err := openServed(dir, sync)
-		if err != nil {
-			return err
-		}
-		s := opened.(*servedVarve)
-		c, err := s.reader(kgo.NewOffset().AtStart())
-		if err != nil {
-			return err
-		}
-		arrived := make(chan arrival, 1)
-		ctx, cancel := context.WithCancel(context.Background())
-		go func() {
-			for ctx.Err() == nil {
-				c.PollFetches(ctx).EachRecord(func(r *kgo.Record) { arrived <- arrival{time.Now(), r.Value} })
-			}
-		}()
-		settle()
-		var latency histogram
-		rec := records(1, 1, recordBytes)[0]
-		from := now()
-		for err == nil && time.Since(from.at) < length {
-			binary.LittleEndian.PutUint64(rec, latency.total)
-			sent := time.Now()
-			s.client.Produce(ctx, &kgo.Record{Value: rec}, func(_ *kgo.Record, err error) {
-				if err != nil {
-					arrived <- arrival{}
-				}
-			})
-			got := <-arrived
-			if latency.add(got.at.Sub(sent)); !bytes.Equal(got.value, rec) {
-				err = fmt.Errorf("got %d bytes, sent %d", len(got.value), len(rec))
-			}
-		}
-		out = measure(from, now(), latency.total, latency.total*recordBytes, s.commits(), &latency)
-		cancel()
-		c.Close()
-		return errors.Join(err, s.close())
-	})
-	return out, err
-}
-
-// arrival is a record as a reader has it.
-type arrival struct {
-	at    time.Time
-	value []byte
 }
 
 // redisStore is a stream of a redis-server, or of the valkey-server that came of it, in a process of its
