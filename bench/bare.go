@@ -53,7 +53,12 @@ func openBare(dir string, sync bool) (relay, error) {
 
 func (s *bareRelay) address() string       { return s.listener.Addr().String() }
 func (s *bareRelay) producer() *kgo.Client { return s.client }
-func (s *bareRelay) commits() uint64       { return uint64(s.end) }
+
+func (s *bareRelay) commits() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return uint64(s.end)
+}
 
 func (s *bareRelay) close() error {
 	s.client.Close()
@@ -73,7 +78,7 @@ func (s *bareRelay) accept() {
 		}
 		s.conns.Go(func() {
 			defer c.Close()
-			if err := s.serve(c); !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+			if err := s.serve(c); err != nil {
 				fmt.Fprintln(os.Stderr, "bench: bare relay:", err)
 			}
 		})
@@ -86,7 +91,7 @@ func (s *bareRelay) serve(c net.Conn) error {
 	for {
 		var length [4]byte
 		if _, err := io.ReadFull(in, length[:]); err != nil {
-			return err
+			return nil //nolint:nilerr // the client has left
 		}
 		if n := int(binary.BigEndian.Uint32(length[:])); n > len(frame) {
 			frame = make([]byte, n)

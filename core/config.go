@@ -27,7 +27,7 @@ type Config struct {
 	MinFreeBytes      int64 // below it appends answer ErrNoSpace
 	Preallocate       bool
 	PrepareBytes      int64 // least step of zero-filling
-	IdleSave          Time  // the frontier is saved after this much quiet
+	IdleSave          Time  // the frontier is saved after this much quiet: so a log with rarer commits syncs twice for each
 
 	RetentionBytes         int64 // total that is kept at least; Unlimited
 	RetentionAge           Time
