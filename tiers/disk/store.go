@@ -50,8 +50,9 @@ type activeFile struct {
 	file File
 }
 
-// namesMax bounds the names that are kept; beyond it they are forgotten and made again.
-const namesMax = 1 << 16
+// namesMax bounds the names that are kept; beyond it they are forgotten and made again. It is no more
+// than what caches hold: to find one name among many costs more than to make it.
+const namesMax = 1 << 12
 
 // Errors of the store itself.
 var (
