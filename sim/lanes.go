@@ -109,7 +109,7 @@ func (w *World) exclusive(lane core.Lane) {
 	if !f.sync && f.traits&(syncsDir|isCommit|isPrepare) == 0 { // nothing that could meet another
 		return
 	}
-	for i := range w.flights {
+	for i := range w.flights[:w.lanes] {
 		other := &w.flights[i]
 		if core.Lane(i) == lane || other.effect == nil {
 			continue
