@@ -1,7 +1,10 @@
 package varve
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +12,73 @@ import (
 	"varve/tiers"
 	"varve/tiers/dirbucket"
 )
+
+// TestNoNewLogOverObjects: where the bucket holds objects of the log and no manifest, nobody begins anew: a log with
+// an empty directory, and one that had no cold tier yet. Keys of something else are no objects.
+func TestNoNewLogOverObjects(t *testing.T) {
+	db, err := dirbucket.Open(t.TempDir(), dirbucket.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	o := Options{Cold: db, ColdPrefix: coldPrefix, Create: true, MinFreeBytes: -1, SegmentBytes: 8 << 10, NoPreallocate: true}
+	l, err := Open(t.Context(), filepath.Join(root, "log"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendValues(t, l, 0, 300)
+	if err := l.Export(t.Context(), 300); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+	if err := db.Delete(t.Context(), coldPrefix+"manifest.json"); err != nil {
+		t.Fatal(err)
+	}
+	objects := func() []tiers.Object {
+		list, err := db.List(t.Context(), "", "", tiers.PageMax)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	was := objects()
+	fresh := filepath.Join(root, "fresh")
+	var refused *RefusedError
+	if _, err := Open(t.Context(), fresh, o); !errors.As(err, &refused) || !strings.Contains(refused.Next, "rebuild-manifest; for a new log") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(fresh); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it left something: %v", err)
+	}
+	hot := o
+	hot.Cold, hot.ColdPrefix = nil, ""
+	if l, err = Open(t.Context(), fresh, hot); err != nil {
+		t.Fatal(err)
+	}
+	appendValues(t, l, 0, 10)
+	closeLog(t, l)
+	if l, err = Open(t.Context(), fresh, o); err != nil { // what is on disk is served
+		t.Fatal(err)
+	}
+	if s := l.Stats(); !errors.As(s.ColdError, &refused) || s.Phase != "recovering" {
+		t.Errorf("%s, %v", s.Phase, s.ColdError)
+	}
+	readAll(t, l, 0, 10)
+	closeLog(t, l)
+	if got := objects(); !slices.Equal(got, was) {
+		t.Errorf("the bucket holds %v, held %v", got, was)
+	}
+	o.ColdPrefix = "other/"
+	for _, key := range []string{"other/log/segments/1", "other/segments/0", "other/zzz"} {
+		if _, err := db.Put(t.Context(), key, []byte("x"), tiers.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l, err = Open(t.Context(), filepath.Join(root, "other"), o); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+}
 
 // TestManifestThatStaysAway: a manifest that is gone for good is asked for less and less often, and the error goes on
 // naming the way back. When it is back, so is the log.
@@ -42,7 +112,7 @@ func TestManifestThatStaysAway(t *testing.T) {
 	}
 	time.Sleep(2 * time.Second)
 	n := b.take()
-	if got := n["get manifest.json"] + n["list "]; got < 4 || got > 20 { // of 40 in a loop; two each time
+	if got := n["get manifest.json"] + n["list segments"]; got < 4 || got > 20 { // of 40 in a loop; two each time
 		t.Errorf("it was asked %d times in 2 s: %v", got, n)
 	}
 	if err := l.Stats().ColdError; err == nil || !strings.Contains(err.Error(), "rebuild-manifest") {

@@ -23,7 +23,7 @@ type boot struct {
 	taken    bool               // a claim was refused, and nobody has said yet who has the log
 	objects  []segment.FileInfo // of objects whose footers were read, newest first
 	scanned  int                // of them, in this try
-	loads    int                // manifests in a row that did not verify
+	loads    int                // manifests in a row that did not verify, or were not there although objects are
 
 	found FoundSuper
 	plan  Plan

@@ -167,7 +167,7 @@ func (l *Log) nextCatalogue(now Now) Effect {
 func (l *Log) issueLoad() Effect {
 	c := &l.cold
 	c.load.Bytes, c.load.Missing, c.load.Tag, c.load.Objects = c.load.Bytes[:0], false, "", false
-	c.load.Look = l.boot.step == bootManifest && (l.super.state.ManifestSequence > 0 || l.boot.absent && !l.cfg.Create)
+	c.load.Look = l.boot.step == bootManifest
 	return &c.load
 }
 

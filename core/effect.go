@@ -234,9 +234,9 @@ type Object struct {
 // LoadManifest reads the manifest of the cold tier.
 type LoadManifest struct {
 	answer
-	Look    bool   // where there is none, look for objects
+	Look    bool   // where there is none, look for objects of segments
 	Missing bool   // there is none
-	Objects bool   // and objects are there, or pages
+	Objects bool   // and such are there
 	Tag     string // the bucket's version of it, for SwapManifest
 	Bytes   []byte
 }

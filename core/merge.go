@@ -104,55 +104,38 @@ func (l *Log) onMerge(now Now, e Effect, err error) {
 
 // onManifest merges what the bucket says with what the directory says.
 func (l *Log) onManifest(now Now, e *LoadManifest) {
-	b, c, s := &l.boot, &l.cold, &l.super.state
-	if b.degraded && e.Missing && s.ManifestSequence > 0 && !l.cfg.AcceptLoss { // still gone: it is asked for less and less often
+	b, c := &l.boot, &l.cold
+	gone := e.Missing && (e.Objects || l.super.state.ManifestSequence > 0)
+	if gone && b.degraded && !l.cfg.AcceptLoss { // still: it is asked for less and less often
 		l.coldDown(now, goneManifest(e.Objects))
 		return
 	}
 	if b.loads == 0 {
 		c.succeeded(Catalogue)
 	}
-	if b.degraded { // the cold tier is back: look at everything again, with it
+	switch {
+	case b.degraded: // the cold tier is back: look at everything again, with it
 		b.degraded = false
 		b.restart()
-		return
-	}
-	if e.Missing {
-		switch {
-		case e.Objects && (b.absent || s.ManifestSequence > 0 && !l.cfg.AcceptLoss):
+	case !e.Missing:
+		l.manifestThere(now, e)
+	case b.absent && e.Objects:
+		l.manifestLost(now)
+	case b.absent:
+		l.noLog()
+	case gone && !l.cfg.AcceptLoss:
+		if e.Objects {
 			l.mark(MarkManifestGone)
-			gone := goneManifest(true)
-			if b.absent {
-				l.fail(gone)
-				return
-			}
-			l.coldDown(now, gone) // it may be a lie of the moment
-		case b.absent && !l.cfg.Create && !l.cfg.Warm:
-			l.mark(MarkColdAbsent)
-			next := "check cold.url and the directory; to begin a new log: --create"
-			if l.cfg.ReadOnly {
-				next = "name the directory of a log, or what it is called in the bucket"
-			}
-			l.refuseOpen("", "neither the directory nor the bucket holds a log", next)
-		case b.absent && l.cfg.Warm:
-			c.forget()
-			l.askWarm()
-		case b.absent:
-			l.newLog()
-		case s.ManifestSequence > 0 && !l.cfg.AcceptLoss:
-			l.coldDown(now, errNoManifest)
-		default:
-			if s.ManifestSequence > 0 {
-				l.mark(MarkAcceptLoss)
-				s.Start = max(s.Start, s.HotStart)
-			}
-			c.forget()
-			c.sequence = max(c.sequence, s.ManifestSequence)
-			b.own = owner(s.Lineage)
-			l.warmNext(now)
 		}
-		return
+		l.coldDown(now, goneManifest(e.Objects)) // it may be a lie of the moment
+	default:
+		l.firstManifest(now)
 	}
+}
+
+// manifestThere takes a manifest that was read.
+func (l *Log) manifestThere(now Now, e *LoadManifest) {
+	b, c, s := &l.boot, &l.cold, &l.super.state
 	if err := manifest.Parse(e.Bytes, &c.next); err != nil {
 		l.badManifest(now, manifest.ManifestKey, err)
 		return
@@ -176,6 +159,55 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 		return
 	}
 	l.merge(now)
+}
+
+// manifestLost refuses a directory without a log where the bucket holds objects and no manifest. A new log would give
+// its objects the same keys. It may be a lie of the moment: the bucket is asked again first.
+func (l *Log) manifestLost(now Now) {
+	b, c := &l.boot, &l.cold
+	l.mark(MarkManifestGone)
+	lost := lostManifest()
+	if b.loads++; b.loads < loadTries {
+		c.backoff(now, Catalogue, lost)
+		b.retryAt = c.retryAt[Catalogue]
+		return
+	}
+	if l.cfg.Create {
+		lost.Next += "; for a new log set another cold.name"
+	}
+	l.fail(lost)
+}
+
+// noLog goes on where neither directory nor bucket holds a log.
+func (l *Log) noLog() {
+	switch {
+	case l.cfg.Warm:
+		l.cold.forget()
+		l.askWarm()
+	case l.cfg.Create:
+		l.newLog()
+	default:
+		l.mark(MarkColdAbsent)
+		next := "check cold.url and the directory; to begin a new log: --create"
+		if l.cfg.ReadOnly {
+			next = "name the directory of a log, or what it is called in the bucket"
+		}
+		l.refuseOpen("", "neither the directory nor the bucket holds a log", next)
+	}
+}
+
+// firstManifest lets this life claim a manifest where there is none: the log had no cold tier, or what was in that
+// bucket alone is given up.
+func (l *Log) firstManifest(now Now) {
+	c, s := &l.cold, &l.super.state
+	if s.ManifestSequence > 0 {
+		l.mark(MarkAcceptLoss)
+		s.Start = max(s.Start, s.HotStart)
+	}
+	c.forget()
+	c.sequence = max(c.sequence, s.ManifestSequence)
+	l.boot.own = owner(s.Lineage)
+	l.warmNext(now)
 }
 
 // badManifest reads a manifest or page again that does not verify: the reply may have been damaged on
@@ -217,9 +249,13 @@ var (
 // goneManifest says of a manifest that was there what to do, which depends on whether objects are.
 func goneManifest(objects bool) error {
 	if objects {
-		return &RefusedError{Name: manifest.ManifestKey, Why: "it is not there, and objects of the log are", Next: "run: varve cold rebuild-manifest"}
+		return lostManifest()
 	}
 	return errNoManifest
+}
+
+func lostManifest() *RefusedError {
+	return &RefusedError{Name: manifest.ManifestKey, Why: "it is not there, and objects of the log are", Next: "run: varve cold rebuild-manifest"}
 }
 
 // merge takes the manifest over. The lineage of the highest owner epoch is taken whole, never a

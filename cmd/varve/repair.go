@@ -40,7 +40,7 @@ func (c *repairCommand) Run(ctx context.Context, s *streams) error {
 		if p != nil {
 			fmt.Fprintf(s.out, "on disk     records [%d, %d), %d spans of them damaged\n", p.View.HotStart, p.End, len(p.Plan.Damage))
 		}
-		return t.warm.named(err)
+		return t.named(err)
 	}
 	if p.Empty() {
 		fmt.Fprintf(s.out, "records     [%d, %d)\nnothing to repair: the log opens as it is, and nothing was written\n", p.Start, p.End)

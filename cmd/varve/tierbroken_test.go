@@ -67,11 +67,16 @@ func TestManifestThatCannotBeRead(t *testing.T) {
 		if content(t, root) != before {
 			t.Error("something was written")
 		}
-		r = varveRun(t, "1\n", with("append", root+"/elsewhere/orders")...) // the disk is lost as well
-		if r.code != exitDamaged {
-			t.Errorf("%+v", r)
+		for _, create := range []string{"--create=true", "--create=false"} {
+			r = varveRun(t, "1\n", with("append", root+"/elsewhere/orders", create)...) // the disk is lost as well
+			if r.code != exitDamaged {
+				t.Errorf("%+v", r)
+			}
+			contains(t, r.err, "bucket/orders: ", "rebuild-manifest")
 		}
-		contains(t, r.err, "rebuild-manifest")
+		if content(t, root) != before {
+			t.Error("something was written")
+		}
 
 		mustRun(t, "", "cold", "rebuild-manifest", "--dir", whole, "--config", config, "--apply")
 		mustRun(t, "1\n", with("append", whole)...)

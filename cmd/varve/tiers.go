@@ -333,12 +333,20 @@ func (t *logTiers) open(ctx context.Context, out *streams, dir string, o varve.O
 	case errors.Is(err, varve.ErrTierDown) && down != nil:
 		return nil, fmt.Errorf("%s: the last life did not end in a way that lets it open without the %s tier, which does not answer: %w", dir, tier, down)
 	case err != nil:
-		return nil, t.warm.named(err)
+		return nil, t.named(err)
 	}
 	if fresh && l.Committed() > l.Start() {
 		out.note("the directory held no log: it was rebuilt from %s, offsets [%d, %d)", t.places(), l.Start(), l.Committed())
 	}
 	return l, nil
+}
+
+// named says of a refusal which place it is about, and of an error that stays what to do.
+func (t *logTiers) named(err error) error {
+	if r := (*varve.RefusedError)(nil); t.bucket != nil && errors.As(err, &r) && r.Name == manifest.ManifestKey {
+		return fmt.Errorf("%s: %w", t.place, err)
+	}
+	return t.warm.named(err)
 }
 
 // silent returns the error of a tier that did not answer a look with what can be read, nil if all did.

@@ -30,10 +30,12 @@ const (
 // ManifestKey is the key of the manifest.
 const ManifestKey = "manifest.json"
 
+// SegmentPrefix is what the keys of all objects begin with.
+const SegmentPrefix = "segments/"
+
 const (
 	pagePrefix    = "pages/"
 	pageSuffix    = ".json"
-	segmentPrefix = "segments/"
 	segmentSuffix = ".seg"
 	offsetDigits  = 20
 	epochDigits   = 8
@@ -50,7 +52,7 @@ func (p *Page) AppendKey(dst []byte) []byte {
 // segments/<base, 20 digits>-<end, 20 digits>-<epoch, 8 hex>-<attempt>.seg.
 func (s *Segment) AppendKey(dst []byte) []byte {
 	check(s.State != Lost, "key of a span without an object")
-	dst = appendOffset(append(dst, segmentPrefix...), s.Base)
+	dst = appendOffset(append(dst, SegmentPrefix...), s.Base)
 	dst = appendOffset(append(dst, '-'), s.End)
 	dst = appendHex(append(dst, '-'), uint64(s.Epoch), epochDigits)
 	dst = appendUint(dst, "-", s.Attempt)
@@ -81,7 +83,7 @@ func ParseKey(key string) (k Key, ok bool) {
 		k.Number = p.number("", "-", 1)
 		return k, is && p.used()
 	}
-	if rest, is := strings.CutPrefix(key, segmentPrefix); is && len(key) < 100 {
+	if rest, is := strings.CutPrefix(key, SegmentPrefix); is && len(key) < 100 {
 		rest, is = strings.CutSuffix(rest, segmentSuffix)
 		p := parser{b: []byte(rest)}
 		k = Key{Kind: KeySegment, Base: p.keyOffset()}

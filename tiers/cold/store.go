@@ -162,12 +162,25 @@ func (s *Store) objectKey(o *core.Object) string {
 func (s *Store) loadManifest(r *core.Result, e *core.LoadManifest) (err error) {
 	e.Bytes, e.Tag, e.Missing, err = s.whole(r, s.root, e.Bytes, s.options.ManifestBytes)
 	if err == nil && e.Missing && e.Look {
-		ctx, cancel := s.ask()
-		defer cancel()
-		list, err := s.bucket.List(ctx, s.prefix, s.root, 1) // who may not list goes without
-		e.Objects = err == nil && len(list) > 0
+		e.Objects, err = s.objects(r)
 	}
 	return err
+}
+
+// objects reports whether there is an object of a segment. The first key says so: a key of something else below the
+// prefix is no such name.
+func (s *Store) objects(r *core.Result) (bool, error) {
+	ctx, cancel := s.ask()
+	defer cancel()
+	list, err := s.bucket.List(ctx, s.prefix+manifest.SegmentPrefix, "", 1)
+	switch {
+	case err != nil:
+		return false, failed(r, core.StepRead, fmt.Errorf("no manifest is there; look whether objects are: %w", err))
+	case len(list) == 0:
+		return false, nil
+	}
+	k, ours := manifest.ParseKey(list[0].Key[len(s.prefix):])
+	return ours && k.Kind == manifest.KeySegment, nil
 }
 
 // whole reads an object, which has about so many bytes, into the memory of buf. It may be replaced while we read: what one call returns
