@@ -482,8 +482,8 @@ func TestProducersOutliveTheDisk(t *testing.T) {
 	closeLog(t, l)
 }
 
-// TestD26NewLogInheritsNothing: a log that was deleted and made anew under its name has none of the old
-// one's records, although objects of it are left in the bucket, under keys that the new one would use.
+// TestD26NewLogInheritsNothing: a log that was deleted is not made anew under its name while objects of it are left in
+// the bucket. Where they come back later, under keys that the new one would use, it has none of the old one's records.
 func TestD26NewLogInheritsNothing(t *testing.T) {
 	dir, bucket := filled(t, 500)
 	old, err := filepath.Glob(bucket + "/" + coldPrefix + "segments/*")
@@ -493,7 +493,15 @@ func TestD26NewLogInheritsNothing(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(dir), os.Remove(bucket+"/"+coldPrefix+manifest.ManifestKey)); err != nil {
 		t.Fatal(err)
 	}
+	refusal(t, dir, bucket, Options{Create: true}, "objects of the log are")
+	objects, aside := bucket+"/"+coldPrefix+"segments", t.TempDir()+"/segments"
+	if err := os.Rename(objects, aside); err != nil {
+		t.Fatal(err)
+	}
 	l := coldLog(t, dir, bucket, Options{Create: true})
+	if err := errors.Join(os.RemoveAll(objects), os.Rename(aside, objects)); err != nil {
+		t.Fatal(err)
+	}
 	if l.Start() != 0 || l.Committed() != 0 {
 		t.Fatalf("[%d, %d) of a new log", l.Start(), l.Committed())
 	}
