@@ -422,6 +422,7 @@ type Stats struct {
 	Phase                           string
 	Recovery                        time.Duration
 	ReadBytes                       [core.TierCount]int64 // that readers got from each tier
+	ColdTakenBytes                  int64                 // of uploads, those that failed later with them
 }
 
 // Stats returns counters and gauges.
@@ -434,6 +435,9 @@ func (l *Log) Stats() Stats {
 		Epoch: uint64(l.core.Epoch()), Phase: l.phase.String(),
 	}
 	s.Recovery = time.Duration(s.RecoveredAt)
+	if l.cold != nil {
+		s.ColdTakenBytes = l.cold.Taken()
+	}
 	for i := range l.reads {
 		s.ReadBytes[i] = l.reads[i].Load()
 	}

@@ -148,23 +148,35 @@ func (c *offloadCommand) Run(ctx context.Context, s *streams) (err error) {
 	return nil
 }
 
-// offload moves records below an offset. A bucket that takes nothing, because it may not be written to, say, or is
-// full, is waited for so long.
+// offload moves records below an offset. A bucket that has failed and takes nothing since, because it may not be
+// written to, say, or is full, is waited for so long. A slow one is waited for as long as it takes parts, but not
+// for ever where none of them becomes an object.
 func (c *offloadCommand) offload(ctx context.Context, s *streams, l *varve.Log, before int64, at func(exported int64)) error {
 	waiting, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	answered, said, was := time.Now(), false, l.Stats().Exported
+	limit := 2 * tierWait // a part may take as long as that, and fail
+	x := l.Stats()
+	moved, idle, again := x, false, false
+	took := time.Now()
 	err := whileWaiting(func() error { return l.Offload(waiting, before) }, func() {
-		x := l.Stats()
+		last := x
+		x = l.Stats()
 		at(x.Exported)
-		switch silent := time.Since(answered); {
-		case x.ColdError == nil || x.Exported > was:
-			answered, was = time.Now(), x.Exported
-		case silent > tierWait:
-			giveUp(fmt.Errorf("the cold tier takes nothing: %w", x.ColdError))
-		case silent > downAfter && !said:
-			said = true
-			s.note("varve: warning: the cold tier takes nothing; waiting up to %v: %v", tierWait, oneLine(x.ColdError))
+		switch silent := time.Since(took); {
+		case x.ColdError == nil || x.Exported > moved.Exported:
+			took, moved = time.Now(), x
+		case x.ColdTakenBytes-moved.ColdTakenBytes > triesOfObject*max(int64(c.SegmentBytes), x.ColdLagBytes):
+			giveUp(fmt.Errorf("the cold tier has taken %s and no object came of it: %w", sizeText(x.ColdTakenBytes-moved.ColdTakenBytes), x.ColdError))
+		case x.ColdTakenBytes > last.ColdTakenBytes:
+			if took = time.Now(); !again {
+				again = true
+				s.note("varve: warning: an upload has failed; it is sent again, and waited for as long as the cold tier takes any of it: %v", oneLine(x.ColdError))
+			}
+		case silent > limit:
+			giveUp(fmt.Errorf("the cold tier has taken nothing for %v: %w", limit, x.ColdError))
+		case silent > downAfter && !idle:
+			idle = true
+			s.note("varve: warning: the cold tier takes nothing; waiting up to %v: %v", limit, oneLine(x.ColdError))
 		}
 	})
 	if errors.Is(err, context.Canceled) {
@@ -172,3 +184,6 @@ func (c *offloadCommand) offload(ctx context.Context, s *streams, l *varve.Log, 
 	}
 	return err
 }
+
+// triesOfObject is how often what is left to be uploaded is sent, at least, before an offload ends.
+const triesOfObject = 3

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"varve/core"
@@ -53,6 +54,8 @@ type Store struct {
 	scanner segment.Scanner // of the Catalogue lane
 
 	rootBytes int // that a read of the manifest asks for
+
+	taken atomic.Int64 // bytes of objects that the bucket has taken
 }
 
 // NewStore returns a store. Segments to upload are read through files.
@@ -78,6 +81,10 @@ func (s *Store) Reset(b tiers.Bucket, prefix string, files *disk.Store, o Option
 
 // Close ends calls that are under way. The store is of no use afterwards.
 func (s *Store) Close() { s.cancel() }
+
+// Taken returns how many bytes of objects and parts of them the bucket has taken, those of uploads that failed
+// later with them.
+func (s *Store) Taken() int64 { return s.taken.Load() }
 
 // call returns the context of one call of the bucket.
 func (s *Store) call() (context.Context, context.CancelFunc) {

@@ -141,6 +141,7 @@ func (s *Store) send(r *core.Result, e *core.Upload) (done bool, err error) {
 	if u.id == "" && u.ended {
 		u.crc, u.size = crc32.Checksum(u.buf, castagnoli), int64(len(u.buf))
 		o, err := s.bucket.Put(ctx, u.key, u.buf, tiers.Condition{Absent: true})
+		s.took(u.size, err)
 		return true, s.finished(r, e, &o, err)
 	}
 	switch {
@@ -153,7 +154,8 @@ func (s *Store) send(r *core.Result, e *core.Upload) (done bool, err error) {
 		}
 		part := u.buf[:min(len(u.buf), s.options.PartBytes)]
 		var p tiers.Part
-		if p, err = s.bucket.PutPart(ctx, u.key, u.id, len(u.parts)+1, part); err == nil {
+		p, err = s.bucket.PutPart(ctx, u.key, u.id, len(u.parts)+1, part)
+		if s.took(int64(len(part)), err); err == nil {
 			u.size += int64(len(part))
 			u.parts = append(u.parts, p)
 			u.buf = u.buf[:copy(u.buf, u.buf[len(part):])]
@@ -194,6 +196,7 @@ func (s *Store) sendPart() error {
 		ctx, cancel := s.call()
 		defer cancel()
 		p, err := s.bucket.PutPart(ctx, key, id, number, body[:n])
+		s.took(int64(n), err)
 		p.Number = number
 		u.sent <- sent{p, body, err}
 	}()
@@ -204,6 +207,12 @@ func (s *Store) sendPart() error {
 	}
 	u.buf = append(u.buf, rest...) // whoever sends body only reads it
 	return nil
+}
+
+func (s *Store) took(n int64, err error) {
+	if err == nil {
+		s.taken.Add(n)
+	}
 }
 
 // await waits until at most so many parts are on their way, and returns the first failure. After one
