@@ -36,6 +36,19 @@ func (c *content) flip(bit uint64) {
 	c.real = crc32.Checksum(c.body, castagnoli)
 }
 
+// Cut leaves so many bytes of an object. It reports whether it had more.
+func (b *Bucket) Cut(key string, bytes int) bool {
+	i, ok := b.find(key)
+	if !ok || len(b.objects[i].now.body) <= bytes {
+		return false
+	}
+	o := &b.objects[i].now
+	o.body = o.body[:bytes]
+	o.real = crc32.Checksum(o.body, castagnoli)
+	b.damage(key, O9Rot)
+	return true
+}
+
 // Expire deletes an object as a lifecycle rule would. It reports whether there was one.
 func (b *Bucket) Expire(key string) bool {
 	if !b.remove(key) {

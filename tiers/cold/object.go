@@ -2,6 +2,7 @@ package cold
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -142,7 +143,9 @@ func (o *object) get(r *ranged, from int64, n int) error {
 		return disk.ErrNotExist
 	case err != nil:
 		return err
-	case info.Bytes != o.size || got != n:
+	case info.Bytes != o.size:
+		return errOtherSize
+	case got != n:
 		return ErrShortObject
 	}
 	r.buf = r.buf[:n]
@@ -151,6 +154,9 @@ func (o *object) get(r *ranged, from int64, n int) error {
 
 // ErrShortObject says that an object has not the length that was expected.
 var ErrShortObject = errors.New("cold: the object is not as long as the manifest says")
+
+// errOtherSize is that error where it is no accident of one answer: the object that is listed is not there.
+var errOtherSize = fmt.Errorf("%w: %w", ErrShortObject, disk.ErrNotExist)
 
 var errReadOnly = errors.New("cold: objects are never written")
 

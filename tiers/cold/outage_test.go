@@ -20,13 +20,18 @@ const (
 
 // rig runs a log over a simulated disk and a simulated bucket in virtual time, one effect at a time.
 type rig struct {
-	t      *testing.T
-	disk   *faultfs.Disk
-	bucket *fakebucket.Bucket
-	files  *disk.Store
-	cold   *cold.Store
-	log    *core.Log
-	now    core.Now
+	t       *testing.T
+	disk    *faultfs.Disk
+	bucket  *fakebucket.Bucket
+	sees    witness // what the log sees of the bucket
+	files   *disk.Store
+	cold    *cold.Store
+	options cold.Options
+	log     *core.Log
+	cfg     core.Config
+	now     core.Now
+	dead    bool                // the process: nothing of it runs on
+	step    func(e core.Effect) // before each effect; may be nil
 
 	next    uint64 // record to append
 	acked   uint64 // records, all below
@@ -35,9 +40,16 @@ type rig struct {
 
 func newRig(t *testing.T, cfg core.Config) *rig {
 	t.Helper()
-	r := &rig{t: t, disk: faultfs.New(), bucket: fakebucket.New(), now: core.Now{Mono: 1, Wall: 1_700_000_000 * second}}
+	return newRigWith(t, cfg, cold.DefaultOptions(), fakebucket.Params{})
+}
+
+func newRigWith(t *testing.T, cfg core.Config, o cold.Options, p fakebucket.Params) *rig {
+	t.Helper()
+	r := &rig{t: t, options: o, disk: faultfs.New(), bucket: fakebucket.New(), now: core.Now{Mono: 1, Wall: 1_700_000_000 * second}}
+	r.bucket.Reset(p)
+	r.sees = witness{Bucket: r.bucket, r: r, put: map[string]bool{}}
 	r.files = disk.NewStore(r.disk.FS(0))
-	r.cold = cold.NewStore(r.bucket, "log/", r.files, cold.DefaultOptions())
+	r.cold = cold.NewStore(&r.sees, "log/", r.files, o)
 	r.files.SetObjects(r.cold)
 	r.log = new(core.Log)
 	r.open(cfg)
@@ -46,11 +58,12 @@ func newRig(t *testing.T, cfg core.Config) *rig {
 
 func (r *rig) open(cfg core.Config) {
 	r.t.Helper()
+	r.cfg = cfg
 	if err := r.log.Reopen(cfg, r.now); err != nil {
 		r.t.Fatal(err)
 	}
 	for range 1000 {
-		if r.pump(); r.log.Phase() == core.Ready {
+		if r.pump(); r.log.Phase() == core.Ready || r.dead {
 			return
 		}
 		r.pass(second)
@@ -69,11 +82,17 @@ func (r *rig) pump() {
 				continue
 			}
 			busy = true
+			if r.step != nil {
+				r.step(e)
+			}
 			run := r.files.Run
 			if lane == core.Uploads || lane == core.Catalogue {
 				run = r.cold.Run
 			}
 			err := run(e)
+			if r.dead {
+				return
+			}
 			r.now.Mono += 1000
 			r.now.Wall += 1000
 			r.log.Complete(r.now, e, err)
@@ -85,6 +104,7 @@ func (r *rig) pump() {
 			case errors.Is(o.Err, core.ErrNoSpace):
 				r.refused++
 				r.next--
+			case errors.Is(r.log.Err(), core.ErrOwnerFenced): // nobody was told that it is there
 			default:
 				r.t.Fatal(o.Err)
 			}
@@ -99,7 +119,7 @@ func (r *rig) pump() {
 // pass lets time go by and does what is due meanwhile.
 func (r *rig) pass(d core.Time) {
 	r.t.Helper()
-	for end := r.now.Mono + d; r.now.Mono < end; {
+	for end := r.now.Mono + d; r.now.Mono < end && !r.dead; {
 		step := end - r.now.Mono
 		if at, ok := r.log.Deadline(); ok {
 			step = min(step, max(at-r.now.Mono, second/10))
@@ -116,9 +136,7 @@ func (r *rig) append() bool {
 	r.t.Helper()
 	payload := make([]byte, 1000)
 	binary.LittleEndian.PutUint64(payload, r.next)
-	_, err := r.log.Append(r.now, &core.Batch{
-		Payload: payload, PayloadCRC: segment.PayloadCRC(payload), Kind: segment.KindRecords, Records: 1, Producer: core.NoProducer,
-	})
+	_, err := r.log.Append(r.now, batchOf(payload))
 	if errors.Is(err, core.ErrNoSpace) {
 		r.refused++
 		return false
@@ -131,7 +149,13 @@ func (r *rig) append() bool {
 	return true
 }
 
-// readAll wants every acked record, in order, whichever tier holds it.
+func batchOf(payload []byte) *core.Batch {
+	return &core.Batch{
+		Payload: payload, PayloadCRC: segment.PayloadCRC(payload), Kind: segment.KindRecords, Records: 1, Producer: core.NoProducer,
+	}
+}
+
+// readAll wants every acked record from Start on, in order, whichever tier holds it.
 func (r *rig) readAll() {
 	r.t.Helper()
 	var view core.View
@@ -139,8 +163,8 @@ func (r *rig) readAll() {
 	var h disk.Handle
 	defer func() { _ = h.Close() }()
 	r.log.FillView(&view)
-	c.Reset(core.Position{})
-	for next := uint64(0); next < r.acked; {
+	c.Reset(core.Position{Offset: r.log.Start()})
+	for next := uint64(r.log.Start()); next < r.acked; {
 		f, err := c.Next(&view, r.log.Committed(), 64<<10)
 		if f == nil {
 			r.t.Fatalf("record %d of %d: %v", next, r.acked, err)
@@ -223,12 +247,7 @@ func TestOutageOfADay(t *testing.T) {
 			}
 			r.readAll()
 
-			cfg := outageConfig() // and the next life finds all of it
-			cfg.Nonce++
-			r.disk.FS(0).Kill()
-			r.files.Reset(r.disk.FS(0))
-			r.cold.Reset(r.bucket, "log/", r.files, cold.DefaultOptions())
-			r.open(cfg)
+			r.restart() // and the next life finds all of it
 			r.readAll()
 		})
 	}

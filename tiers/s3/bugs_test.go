@@ -14,6 +14,38 @@ import (
 	"varve/tiers/s3"
 )
 
+// TestOS1AnswerLost: a put on condition that the key is free takes effect, and its answer is lost, on a new connection
+// and on one that was used before. It is not sent again by itself, where it would meet its own object: the caller
+// is told that nobody knows.
+func TestOS1AnswerLost(t *testing.T) {
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Error(err)
+		}
+		if requests == 2 {
+			w.Header().Set("ETag", `"x"`)
+			return
+		}
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			err = c.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	b := openFake(t, s3.Options{Endpoint: server.URL})
+	for n := 1; n <= 3; n++ {
+		_, err := b.Put(t.Context(), fmt.Sprint("k", n), []byte("body"), tiers.Condition{Absent: true})
+		if (err == nil) != (n == 2) || errors.Is(err, tiers.ErrPrecondition) || errors.Is(err, tiers.ErrNotFound) || requests != n {
+			t.Fatalf("put %d: %v after %d requests", n, err, requests)
+		}
+	}
+}
+
 // TestOS3BodyCutShort: a body that ends before its time, over a socket: the connection closed in the middle
 // of what the length announced, and a body without a length that ends cleanly. No byte of it counts.
 func TestOS3BodyCutShort(t *testing.T) {

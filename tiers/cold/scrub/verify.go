@@ -67,12 +67,12 @@ func (v *verifier) read(ctx context.Context, log segment.LogID, s *manifest.Segm
 	}
 	none := manifest.Segment{}
 	switch {
+	case errors.Is(err, cold.ErrShortObject):
+		return none, v.size(ctx, s, size), nil
 	case errors.Is(err, disk.ErrNotExist):
 		return none, finding{name: Missing, expected: "an object that the manifest lists", found: "none"}, nil
 	case errors.Is(err, tiers.ErrCorrupt):
 		return none, finding{name: Checksum, expected: "bytes with the checksum that the bucket keeps", found: "others"}, nil
-	case errors.Is(err, cold.ErrShortObject):
-		return none, v.size(ctx, s, size), nil
 	case err != nil:
 		return none, finding{}, err
 	}
