@@ -186,6 +186,9 @@ func TestOS9BodiesCutShort(t *testing.T) {
 			d := r.reader(0)
 			for d.next < 40 {
 				if err := d.until(40); err != nil {
+					if damage := (*core.CorruptError)(nil); errors.As(err, &damage) {
+						t.Fatalf("%v: a good object is called damaged: %v", fault, err)
+					}
 					at := core.Offset(d.next)
 					d = r.reader(at)
 				}
