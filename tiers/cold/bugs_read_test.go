@@ -1,6 +1,7 @@
 package cold_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"testing"
@@ -43,7 +44,8 @@ func (d *reader) read() error {
 	}
 	_ = d.h.Close()
 	for b, ok := d.c.Batch(); ok; b, ok = d.c.Batch() {
-		if got := binary.LittleEndian.Uint64(b.Payload); uint64(b.Base) != d.next || got != d.next {
+		got := binary.LittleEndian.Uint64(b.Payload)
+		if uint64(b.Base) != d.next || got != d.next || !bytes.Equal(b.Payload[8:], make([]byte, 992)) {
 			d.r.t.Fatalf("offset %d is record %d, want %d", b.Base, got, d.next)
 		}
 		d.next++
@@ -170,10 +172,10 @@ func TestXT9ObjectShorterThanListed(t *testing.T) {
 	}
 }
 
-// TestOS9BodiesCutShort: one in a hundred bodies ends before its time. A read fails then, or gives what was
+// TestOS9BodiesCutShort: one in a hundred bodies ends before its time, is another range or has a flipped bit. A read fails then, or gives what was
 // written: never another byte, never fewer.
 func TestOS9BodiesCutShort(t *testing.T) {
-	for _, fault := range []fakebucket.Fault{fakebucket.O8Error, fakebucket.O8Short, fakebucket.O8Range} {
+	for _, fault := range []fakebucket.Fault{fakebucket.O8Error, fakebucket.O8Short, fakebucket.O8Range, fakebucket.O9Read} {
 		r := newRig(t, smallConfig())
 		r.fill(40)
 		r.offload()

@@ -123,7 +123,8 @@ func TestRT4ObjectsAndFilesCountOnce(t *testing.T) {
 // TestRT10RetentionDuringAnUpload: between two parts of an upload retention lets the segment go. The upload ends
 // whole or not at all, and nothing of it is listed or left.
 func TestRT10RetentionDuringAnUpload(t *testing.T) {
-	for part := range 4 {
+	for n := range 8 {
+		part, evict := n/2, n%2 == 1 // from the disk alone, or for good
 		o, p := partOptions()
 		r := newRigWith(t, smallConfig(), o, p)
 		left := part
@@ -134,13 +135,17 @@ func TestRT10RetentionDuringAnUpload(t *testing.T) {
 			if left--; left != -1 {
 				return
 			}
-			if err := r.log.Trim(r.now, r.log.Committed()); err != nil {
+			let := r.log.Trim
+			if evict {
+				let = r.log.Offload
+			}
+			if err := let(r.now, r.log.Committed()); err != nil {
 				t.Fatal(err)
 			}
 			for range 20 { // all lanes but the one of the upload, which is under way
 				for lane := range core.LaneCount {
 					if e := r.log.Next(r.now, lane); lane != core.Uploads && e != nil {
-						if _, cold := e.(*core.SwapManifest); cold {
+						if lane == core.Catalogue {
 							r.log.Complete(r.now, e, r.cold.Run(e))
 						} else {
 							r.log.Complete(r.now, e, r.files.Run(e))
@@ -148,14 +153,17 @@ func TestRT10RetentionDuringAnUpload(t *testing.T) {
 					}
 				}
 			}
+			if r.log.HotStart() > r.log.Exported() {
+				t.Fatalf("files below %d are gone, exported is %d", r.log.HotStart(), r.log.Exported())
+			}
 		}
 		r.fill(6)
 		r.pass(60 * second)
 		if left >= 0 {
 			t.Fatalf("part %d was never sent", part)
 		}
-		if r.log.Start() == 0 {
-			t.Fatalf("part %d: nothing was trimmed", part)
+		if r.log.HotStart() == 0 || evict != (r.log.Start() == 0) {
+			t.Fatalf("part %d: start %d, the disk begins at %d", part, r.log.Start(), r.log.HotStart())
 		}
 		r.fill(6)
 		r.pass(60 * second)
