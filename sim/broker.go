@@ -2,6 +2,7 @@ package sim
 
 import (
 	"varve/core"
+	"varve/core/segment"
 	"varve/core/topics"
 	"varve/faultfs"
 	"varve/model/node"
@@ -36,7 +37,10 @@ type broker struct {
 	version   uint64      // of known
 	final     finalStage
 	dirs      []string
-	told      bool // the fault that took back a promise has been told to the checker
+	leaders   []leaderless // of partitions that may lose their ends with the power
+	retains   bool         // a log has had limits
+	clocks    bool         // something happened to the wall clock
+	told      bool         // the fault that took back a promise has been told to the checker
 }
 
 // catalogueUnit is the index of the catalogue's log.
@@ -65,6 +69,7 @@ func (b *broker) reset() {
 	}
 	b.doubts, b.told, b.final = b.doubts[:0], false, 0
 	b.retrying, b.tickets = false, b.tickets[:0]
+	b.leaders, b.retains, b.clocks = b.leaders[:0], false, false
 }
 
 // runBroker is run for a broker.
@@ -251,6 +256,7 @@ func (b *broker) schedule(e *Event) {
 			w.res.Marks.add(MarkHang)
 		}
 	case Arm, Hurt, Heal, Clock, Pause, WriteBack:
+		b.clocks = b.clocks || e.Kind == Clock
 		w.happen(e)
 	}
 }
@@ -284,6 +290,11 @@ func (b *broker) damaged() bool {
 func (b *broker) unitConfig(u *unit) core.Config {
 	w := b.w
 	c := w.h.Config[w.process.config]
+	if u.slot == catalogueUnit { // is always synced, and goes by its own rules
+		c.Sync, c.RetentionBytes, c.RetentionAge = segment.OnCommit, core.Unlimited, core.Unlimited
+	} else {
+		b.topicConfig(u, &c)
+	}
 	c.LogID, c.Nonce = identity(sub(w.h.Seed, uint64(u.place)<<20|0xb0))
 	c.Nonce = sub(w.h.Seed, uint64(w.process.life)<<32|uint64(u.place)) | 1
 	return c

@@ -34,6 +34,7 @@ type request struct {
 	offset core.Offset
 	bytes  int
 	last   int32 // epoch of the last record that it brings, -1: none
+	stood  int32 // and of the one before its offset, as the client knows it
 	read   *nodeReader
 	fetch  *core.Fetch
 }
@@ -188,6 +189,8 @@ func (b *broker) topicRequest(client uint8, kind Kind, r node.Request) {
 var configurations = [...][]topics.Pair{
 	nil,
 	{{Name: "retention.ms", Value: "604800000"}},
+	{{Name: "retention.ms", Value: "5"}},
+	{{Name: "retention.bytes", Value: "4096"}},
 	{{Name: "max.message.bytes", Value: "1000000"}, {Name: "message.timestamp.type", Value: "LogAppendTime"}, {Name: "retention.ms", Value: "604800000"}},
 }
 

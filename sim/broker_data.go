@@ -67,6 +67,7 @@ func (b *broker) produceEvent(client uint8, e *Event) {
 	w := b.w
 	name, part, records := int8(e.A), int32(e.B&3), int32(1+e.C>>16&3)
 	q := node.Request{Kind: node.Produce, Name: name, Partition: part, Records: records, Producer: -1, Epoch: -1, Sequence: -1}
+	q.Made = w.clock.now().Wall / millisecond * millisecond
 	number := int8(e.D)
 	if number > 0 {
 		p := &b.producers[number-1]
@@ -131,7 +132,7 @@ func (b *broker) partition(id node.OpID) (*unit, found) {
 		b.reply(id, node.Answer{Result: node.Refused})
 	default:
 		if u := b.unitAt(placeOf(int(r.name), f.incarnation, r.part)); u != nil && u.serving() {
-			r.topic = f.topic
+			r.topic, u.topic = f.topic, f.topic
 			return u, f
 		}
 		b.reply(id, node.Answer{Result: node.Failed})
@@ -258,6 +259,7 @@ func (b *broker) fetch(client uint8, e *Event) {
 	r.place, r.bytes = u.place, int(e.D)
 	start, committed := u.log.Start(), u.log.Committed()
 	r.offset, r.last = start+(committed-start)*min(e.C, 1000)/1000, -1
+	r.stood = -1
 	if e.C > 1000 && !b.resume(id, u) {
 		return
 	}
@@ -323,7 +325,7 @@ func (b *broker) brought(id node.OpID, u *unit, next core.Offset) {
 	b.free(r)
 	b.reply(id, node.Answer{
 		Result: node.Done, Topic: r.topic, Offset: r.offset, Next: next,
-		Start: u.log.Start(), High: u.log.Committed(), Epoch: int32(u.log.Epoch()),
+		Start: u.log.Start(), High: u.log.Committed(), Epoch: int32(u.log.Epoch()), Stood: r.stood,
 	})
 }
 
@@ -341,7 +343,7 @@ func (b *broker) readFailed(id node.OpID, u *unit, err error) {
 		w.res.Marks.add(MarkReadError)
 	}
 	if r := &b.requests[id]; verdict.Read(err) == verdict.OffsetOutOfRange {
-		b.reply(id, node.Answer{Result: node.Strayed, Topic: r.topic, Offset: r.offset})
+		b.reply(id, node.Answer{Result: node.Strayed, Topic: r.topic, Offset: r.offset, Stood: r.stood})
 		return
 	}
 	b.reply(id, node.Answer{Result: node.Failed})

@@ -159,6 +159,7 @@ func (b *broker) gone() {
 		if u.state != unitFree {
 			w.res.Marks.joinCore(u.log)
 		}
+		b.leaderless(u, u.unsynced || u.phase == core.Poisoned)
 		u.forget()
 	}
 	for _, x := range b.readers {
@@ -278,6 +279,10 @@ func (b *broker) powerWhileDown() {
 	w.res.Marks.add(MarkPower)
 	if w.Trace != nil {
 		w.say(TrackWorld, Lost, "power loss")
+	}
+	for i := range b.leaders {
+		x := &b.leaders[i]
+		b.check.Unproven(x.topic, x.part, x.proven)
 	}
 	b.damaged()
 }
@@ -471,13 +476,10 @@ func (b *broker) lookAt(name int8, part int32, f found) {
 	}
 	b.check.Return(id, node.Answer{
 		Result: node.Done, Topic: f.topic, Offset: u.log.Start(), Next: next,
-		Start: u.log.Start(), High: u.log.Committed(), Epoch: int32(u.log.Epoch()),
+		Start: u.log.Start(), High: u.log.Committed(), Epoch: int32(u.log.Epoch()), Stood: -1,
 	})
 	b.check.Audited(f.topic, part, u.log.Start(), u.log.Committed())
 }
-
-// checkOpened looks at a log that has just been opened.
-func (b *broker) checkOpened(u *unit) { u.start = u.log.Start() }
 
 // stuck is K19: the faults are over, and things do not resolve.
 func (b *broker) stuck() {

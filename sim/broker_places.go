@@ -26,14 +26,14 @@ func (b *broker) resume(id node.OpID, u *unit) bool {
 	if s.epoch != int32(u.log.Epoch()) {
 		w.res.Marks.add(MarkStoodBefore)
 	}
-	r.offset = s.next
+	r.offset, r.stood = s.next, s.epoch
 	found, end := b.epochEnd(u, s.epoch)
 	code := verdict.Fetch(s.next, u.log.Start(), u.log.Committed(), false)
 	if code == verdict.None && !verdict.Diverged(s.next, s.epoch, found, end) {
 		return true
 	}
 	b.stands[r.name][r.part] = stand{epoch: -1}
-	b.reply(id, node.Answer{Result: node.Strayed, Topic: r.topic, Offset: r.offset})
+	b.reply(id, node.Answer{Result: node.Strayed, Topic: r.topic, Offset: r.offset, Stood: r.stood})
 	return false
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"varve/core"
+	"varve/core/segment"
 	"varve/faultfs"
 	"varve/model/node"
 	"varve/tiers/disk"
@@ -38,7 +39,14 @@ type unit struct {
 	trims   []node.OpID // deletions of records under way
 	entry   uint64      // of the catalogue: cohort of the entry under way
 	view    core.View
-	start   core.Offset
+
+	topic     node.OpID // 0: not known yet
+	leads     bool      // the checker was told that it begins
+	syncing   segment.SyncMode
+	keepBytes int64 // of its configuration
+	keepAge   int64
+	unsynced  bool // a sync failed
+	start     core.Offset
 }
 
 // unitState is where a log stands for its node.
@@ -72,6 +80,7 @@ func (u *unit) forget() {
 	u.flights = [unitLanes]flight{}
 	u.ask, u.due, u.slow, u.task, u.entry, u.err, u.lock = false, 1<<62-1, 0, -1, 0, nil, nil
 	u.trims = u.trims[:0]
+	u.topic, u.leads, u.unsynced = 0, false, false
 	u.waiting, u.phase, u.state, u.config, u.start = u.waiting[:0], core.Opening, unitFree, 0, 0
 	u.view.Version = 1<<64 - 1
 }
@@ -123,7 +132,10 @@ func (b *broker) open(u *unit) error {
 	}
 	u.store.Reset(u.fs)
 	u.phase, u.ask = core.Opening, true
-	if err := u.log.Reopen(b.unitConfig(u), w.clock.now()); err != nil {
+	cfg := b.unitConfig(u)
+	u.syncing, u.keepBytes, u.keepAge = cfg.Sync, cfg.RetentionBytes, cfg.RetentionAge
+	b.retains = b.retains || cfg.RetentionBytes != core.Unlimited || cfg.RetentionAge != core.Unlimited
+	if err := u.log.Reopen(cfg, w.clock.now()); err != nil {
 		w.fail("config", err.Error())
 	}
 	return nil
@@ -160,6 +172,7 @@ func (b *broker) pump(u *unit) {
 	w := b.w
 	for u.state == unitOpening || u.state == unitOpen || u.state == unitClosing {
 		b.outcomes(u)
+		b.retained(u)
 		b.trimmed(u)
 		if b.phased(u); u.state == unitFree || u.state == unitOffline {
 			return
@@ -207,6 +220,7 @@ func (b *broker) phased(u *unit) {
 		b.unitOpened(u)
 	case now == core.Poisoned && u.state == unitOpen:
 		w.res.Marks.add(MarkPoisoned)
+		b.leaderless(u, true)
 		u.state = unitClosing
 		u.log.Close(w.clock.now())
 		b.outcomes(u)
@@ -220,6 +234,7 @@ func (b *broker) phased(u *unit) {
 	case now == core.Closed && u.idle():
 		b.outcomes(u)
 		u.err = u.log.Err()
+		b.leaderless(u, u.err != nil)
 		b.release(u)
 		u.state = unitOffline
 		if u.err == nil {
@@ -277,6 +292,7 @@ func (b *broker) execute(u *unit, f *flight) {
 	failed := w.disk.Counts().Failed
 	f.done, f.err = u.store.Step(e)
 	f.executed = true
+	u.unsynced = u.unsynced || f.err != nil && f.sync
 	w.note(hashStep, uint64(u.slot)<<16|uint64(stage)<<8|uint64(e.Lane()), boolHash(f.done)|boolHash(f.err != nil)<<1)
 	if w.Trace != nil {
 		w.describe(e, stage, f)

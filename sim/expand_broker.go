@@ -25,10 +25,14 @@ func (x *expander) nodeHeader() {
 	h.Switches &^= 1<<SwTrim | 1<<SwRoll | 1<<SwZeros | 1<<SwBig
 }
 
-// nodeConfig draws the configuration of a node's logs: an ack of theirs is for ever.
+// nodeConfig draws the configuration of a node's logs.
 func (x *expander) nodeConfig(c *core.Config) {
-	c.Sync = segment.OnCommit
+	c.Sync = segment.SyncMode(x.pick(0, 0, 0, 0, 0, 0, 1, 1, 2))
 	c.RetentionBytes, c.RetentionAge = core.Unlimited, core.Unlimited
+	if x.percent(15) {
+		c.RetentionBytes = x.pick(core.Unlimited, 2048, 8192)
+		c.RetentionAge = x.pick(core.Unlimited, 5*millisecond, 50*millisecond)
+	}
 	c.LocalRetentionBytes, c.LocalRetentionAge = core.Unlimited, core.Unlimited
 	c.SegmentBytes = max(c.SegmentBytes, 2048)
 	c.MaxBatchBytes = 16 << 10

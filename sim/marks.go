@@ -68,6 +68,8 @@ const (
 	MarkProducerAhead     // a producer sent the batch behind one that nobody knows of
 	MarkProducerRefused   // and was told that one is missing
 	MarkDuplicateAnswered // a batch that was sent again got its offset
+	MarkEndLost           // a partition begins without what its policy allowed to be lost
+	MarkLetGo             // retention let go of records of a partition
 	markCount
 )
 
@@ -78,7 +80,7 @@ var markNames = [markCount]string{
 	"retry", "trimmed", "diverged", "read-error", "read-corrupt", "rot", "second-plan", "retained", "same-calls", "disk-lost", "outage", "moved", "spoiled",
 	"rival", "rival-acked", "claim-race", "server", "another-log", "hidden",
 	"reply-lost", "reply-late", "topic-unknown", "producer-again",
-	"stood-at", "stood-before", "epoch-end", "records-deleted", "producer-ahead", "producer-refused", "duplicate-answered",
+	"stood-at", "stood-before", "epoch-end", "records-deleted", "producer-ahead", "producer-refused", "duplicate-answered", "end-lost", "let-go",
 }
 
 // Marks is what a run, or many, reached: of the disk, the core and the simulator.

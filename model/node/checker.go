@@ -41,6 +41,7 @@ type Request struct {
 	Sequence  int32
 	Retry     OpID  // the first produce that carried the batch, 0 for a new one
 	Leader    int32 // of Epochs
+	Made      int64 // of Produce: when
 }
 
 // Result is how a call ended.
@@ -67,6 +68,7 @@ type Answer struct {
 	Next       int64 // Fetch: behind the last record that it brought
 	Epoch      int32 // of the leader
 	ID         int64 // Reserve
+	Stood      int32 // of Fetch: epoch of the record before Offset, as the client knows it; -1: it does not
 }
 
 // op is a call and what is known of it.

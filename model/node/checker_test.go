@@ -29,6 +29,16 @@ func (r *run) create(partitions int32) OpID {
 	return op
 }
 
+// lost lets a partition lose its two records, whose end clients have read, and get others; then a client at that end is
+// answered.
+func (r *run) lost(topic OpID, end int64, a Answer) {
+	r.read(topic, 0, 2, 1, r.acked(r.send(2), topic, 0))
+	r.c.Unproven(topic, 0, 0)
+	r.c.Leads(topic, 0, 0, 2)
+	r.acked(r.send(int32(end)), topic, 0)
+	r.c.Return(r.c.Call(Request{Kind: Fetch, Name: 1}), a)
+}
+
 func (r *run) look(topic OpID, partitions int32) {
 	op := r.c.Call(Request{Kind: Look, Name: 1})
 	if topic == 0 {
@@ -261,6 +271,15 @@ func TestWhatIsToldOfRecords(t *testing.T) {
 			again := r.c.Call(Request{Kind: Produce, Name: 1, Records: 1, Producer: -1, Retry: a})
 			r.acked(again, next, 0)
 		}},
+		{"sent again, and there twice", "K4", func(r *run, topic OpID) {
+			a := r.acked(r.send(1), topic, 0)
+			r.acked(r.c.Call(Request{Kind: Produce, Name: 1, Records: 1, Producer: -1, Retry: a}), topic, 1)
+		}},
+		{"sent again after it was given up", "", func(r *run, topic OpID) {
+			a := r.acked(r.send(1), topic, 0)
+			r.c.GivenUp(topic, 0, 1)
+			r.acked(r.c.Call(Request{Kind: Produce, Name: 1, Records: 1, Producer: -1, Retry: a}), topic, 1)
+		}},
 		{"a hole", "K16", func(r *run, topic OpID) { r.acked(r.send(1), topic, 1); r.c.Audited(topic, 0, 0, 2) }},
 		{"an epoch goes back", "N6", func(r *run, topic OpID) { r.read(topic, 0, 0, 2); r.read(topic, 0, 0, 1) }},
 		{"an epoch goes back within", "N6", func(r *run, topic OpID) {
@@ -311,6 +330,45 @@ func TestWhatIsToldOfRecords(t *testing.T) {
 		{"it begins where it was given up", "", func(r *run, topic OpID) { r.acked(r.send(2), topic, 0); r.forget(topic, 1, 1); r.begins(topic, 1) }},
 		{"it begins before", "N9", func(r *run, topic OpID) { r.acked(r.send(2), topic, 0); r.forget(topic, 1, 1); r.begins(topic, 0) }},
 		{"it begins behind", "N9", func(r *run, topic OpID) { r.acked(r.send(2), topic, 0); r.forget(topic, 1, 1); r.begins(topic, 2) }},
+		{"what was not proven is lost", "", func(r *run, topic OpID) {
+			r.c.Leads(topic, 0, 0, 1)
+			r.acked(r.send(1), topic, 0)
+			late := r.send(1)
+			r.acked(r.send(1), topic, 1)
+			r.c.Unproven(topic, 0, 1)
+			r.c.Leads(topic, 0, 1, 2)
+			r.acked(late, topic, 2) // an answer of before
+			r.read(topic, 1, 2, 2, r.acked(r.send(1), topic, 1))
+			r.c.Audited(topic, 0, 0, 2)
+		}},
+		{"what was proven is lost", "K1", func(r *run, topic OpID) {
+			r.acked(r.send(1), topic, 0)
+			r.c.Unproven(topic, 0, 1)
+			r.c.Leads(topic, 0, 0, 2)
+		}},
+		{"what a leader began with is lost", "K1", func(r *run, topic OpID) {
+			r.acked(r.send(1), topic, 0)
+			r.c.Leads(topic, 0, 1, 2)
+			r.c.Unproven(topic, 0, 0)
+			r.c.Leads(topic, 0, 0, 3)
+		}},
+		{"an end is lost, and nothing allows it", "K1", func(r *run, topic OpID) { r.acked(r.send(1), topic, 0); r.c.Leads(topic, 0, 0, 2) }},
+		{"half a batch is lost", "K3", func(r *run, topic OpID) {
+			r.acked(r.send(2), topic, 0)
+			r.c.Unproven(topic, 0, 0)
+			r.c.Leads(topic, 0, 1, 2)
+		}},
+		{"who has read what is lost is told", "", func(r *run, topic OpID) { r.lost(topic, 4, Answer{Result: Strayed, Topic: topic, Offset: 2, Stood: 1}) }},
+		{"and is not told", "N8", func(r *run, topic OpID) {
+			r.lost(topic, 4, Answer{Result: Done, Topic: topic, Offset: 2, Next: 4, High: 4, Epoch: 2, Stood: 1})
+		}},
+		{"who has read what came instead is told", "N8", func(r *run, topic OpID) { r.lost(topic, 4, Answer{Result: Strayed, Topic: topic, Offset: 2, Stood: 2}) }},
+		{"retention lets go of what is old enough", "", func(r *run, topic OpID) {
+			r.acked(r.send(1), topic, 0)
+			r.c.Retained(topic, 0, 1, 0)
+			r.begins(topic, 1)
+		}},
+		{"and of what is not", "K14", func(r *run, topic OpID) { r.acked(r.send(1), topic, 0); r.c.Retained(topic, 0, 1, -1) }},
 		{"after damage nothing is owed", "", func(r *run, topic OpID) {
 			r.acked(r.send(2), topic, 0)
 			r.c.Damaged()

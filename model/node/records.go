@@ -1,5 +1,7 @@
 package node
 
+import "math"
+
 // Value is the content of a record: the produce that first carried it, and which of its records it is.
 type Value uint64
 
@@ -19,6 +21,16 @@ type partition struct {
 	epochs []int32 // of the leader that wrote them; -1: unknown
 	floors []floor
 	given  int64 // records below it were given up, or may have been
+	losses []loss
+	proven int64 // what lies at it and above may be gone when the next leader begins; -1: nothing may be
+	kept   int64 // what the leader before began with: it is never lost
+}
+
+// loss is that a leader began with less than the one before had shown.
+type loss struct {
+	at    Stamp
+	end   int64 // what had lain at it and above is gone
+	epoch int32 // of the leader that began there
 }
 
 // floor says that from some time on everything below an offset is owed, and that no leader of an epoch
@@ -41,13 +53,40 @@ func (c *Checker) part(topic OpID, number int32) (int32, *partition) {
 		c.parts = append(c.parts, partition{})
 	}
 	p := &c.parts[c.used]
-	*p = partition{topic: topic, number: number, slots: p.slots[:0], epochs: p.epochs[:0], floors: p.floors[:0]}
+	*p = partition{topic: topic, number: number, slots: p.slots[:0], epochs: p.epochs[:0], floors: p.floors[:0], losses: p.losses[:0], proven: -1}
 	c.used++
 	return int32(c.used - 1), p
 }
 
-// at returns what was certain of a partition at some time.
-func (p *partition) at(t Stamp) (f floor) {
+// at returns what was certain of a partition at some time, and was not lost since.
+func (p *partition) at(t Stamp) floor {
+	f := p.then(t)
+	f.end = min(f.end, p.since(t))
+	return f
+}
+
+// since returns below which offset nothing was lost since some time.
+func (p *partition) since(t Stamp) int64 {
+	end := int64(math.MaxInt64)
+	for i := len(p.losses) - 1; i >= 0 && p.losses[i].at > t; i-- {
+		end = min(end, p.losses[i].end)
+	}
+	return end
+}
+
+// overtaken reports whether what a client has read up to an offset, the last of it from a leader of an epoch, was
+// lost in part.
+func (p *partition) overtaken(t Stamp, offset int64, epoch int32) bool {
+	for i := range p.losses {
+		if x := &p.losses[i]; x.at <= t && epoch >= 0 && epoch < x.epoch && offset > x.end {
+			return true
+		}
+	}
+	return false
+}
+
+// then returns what was certain at some time.
+func (p *partition) then(t Stamp) (f floor) {
 	lo, hi := 0, len(p.floors)
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
@@ -65,7 +104,7 @@ func (p *partition) at(t Stamp) (f floor) {
 
 // raise notes what is certain from now on.
 func (p *partition) raise(now Stamp, end, start int64, epoch int32) {
-	f := p.at(now)
+	f := p.then(now)
 	if end <= f.end && start <= f.start && epoch <= f.epoch {
 		return
 	}
@@ -83,7 +122,75 @@ func (c *Checker) seen(id OpID, p *partition, end int64, epoch int32) {
 	case end < f.end:
 		c.fail("K1", "a partition ends before what was acked or read", id, f.end, end)
 	}
-	p.raise(c.stamp, end, 0, epoch)
+	p.raise(c.stamp, min(end, p.since(c.ops[id].call)), 0, epoch)
+}
+
+// Unproven says that a partition has no leader any more, and that the policy allows to lose what was not proven to be on
+// the device: what lies at an offset and above.
+func (c *Checker) Unproven(topic OpID, number int32, proven int64) {
+	_, p := c.part(topic, number)
+	if p.proven < 0 || proven < p.proven {
+		p.proven = proven
+	}
+}
+
+// Leads says that a leader of an epoch begins with the records below an offset. What it has is on the device. It
+// reports whether something is lost that was acked or read.
+func (c *Checker) Leads(topic OpID, number int32, end int64, epoch int32) (lost bool) {
+	c.stamp++
+	_, p := c.part(topic, number)
+	f := p.then(c.stamp)
+	owed := f.end
+	if p.proven >= 0 {
+		owed = min(owed, max(p.proven, p.kept))
+	}
+	if end < owed && !c.damaged {
+		c.fail("K1", "a partition ends before what was acked or read, and was to be kept", topic, owed, end)
+	}
+	if p.proven >= 0 || end < f.end { // answers that are on their way may tell of more
+		c.cut(topic, p, end)
+		p.losses = append(p.losses, loss{c.stamp, end, epoch})
+		p.floors = append(p.floors, floor{c.stamp, min(f.end, end), f.start, f.epoch})
+	}
+	p.proven, p.kept = -1, end
+	return end < f.end
+}
+
+// cut forgets what lay at an offset and above.
+func (c *Checker) cut(topic OpID, p *partition, end int64) {
+	if end >= int64(len(p.slots)) {
+		return
+	}
+	for _, v := range p.slots[end:] {
+		if v == 0 {
+			continue
+		}
+		x := &c.ops[v.Op()]
+		if x.bound && x.at < end && !c.damaged {
+			c.fail("K3", "a partition ends inside a batch", topic, x.at, end)
+		}
+		x.bound = false
+	}
+	p.slots, p.epochs = p.slots[:end], p.epochs[:end]
+}
+
+// Retained says that the policy let go of a partition's records below an offset: of all that were made before some
+// time.
+func (c *Checker) Retained(topic OpID, number int32, before, made int64) {
+	_, p := c.part(topic, number)
+	for o := p.given; o < min(before, int64(len(p.slots))) && !c.damaged; o++ {
+		if x := &c.ops[p.slots[o].Op()]; p.slots[o] != 0 && x.Made > made {
+			c.fail("K14", "retention let go of a record before its time", topic, made, x.Made)
+			break
+		}
+	}
+	p.given = max(p.given, before)
+}
+
+// Given returns below which offset a partition's records may be gone.
+func (c *Checker) Given(topic OpID, number int32) int64 {
+	_, p := c.part(topic, number)
+	return p.given
 }
 
 // GivenUp says that a partition's records below an offset may go from now on.
@@ -106,11 +213,11 @@ func (c *Checker) begins(id OpID, p *partition, start int64) {
 	p.raise(c.stamp, 0, start, 0)
 }
 
-// strayed judges that a client is told that it reads where nothing is: nothing is lost here but what is given up.
+// strayed judges that a client is told that it reads where nothing is: what it has read was given up, or lost.
 func (c *Checker) strayed(id OpID, a *Answer) {
 	o := &c.ops[id]
 	_, p := c.part(a.Topic, o.Partition)
-	if f := p.at(o.call); !c.damaged && a.Offset >= p.given && a.Offset <= f.end {
+	if f := p.at(o.call); !c.damaged && a.Offset >= p.given && a.Offset <= f.end && !p.overtaken(c.stamp, a.Offset, a.Stood) {
 		c.fail("N8", "a client is told that what it has read is not there", id, f.end, a.Offset)
 	}
 }
@@ -130,7 +237,7 @@ func (c *Checker) epochEnd(id OpID, a *Answer) {
 		}
 		return
 	}
-	for i := p.given; i < int64(len(p.slots)); i++ {
+	for i := p.given; i < min(int64(len(p.slots)), p.since(o.call)); i++ {
 		switch epoch := p.epochs[i]; {
 		case epoch < 0:
 		case epoch <= o.Leader && i < f.end && i >= a.Offset:
@@ -151,6 +258,10 @@ func (c *Checker) produced(id OpID, a *Answer) {
 	first := &c.ops[origin]
 	if f := p.at(first.call); a.Offset < f.end && !c.damaged {
 		c.fail("K5", "a batch lies before what was acked when it was sent", id, f.end, a.Offset)
+	}
+	if a.Offset+int64(o.Records) > p.since(o.call) { // it was there, and is lost since
+		c.ops[origin].acked = true
+		return
 	}
 	for i := range o.Records {
 		c.place(id, at, a.Offset+int64(i), MakeValue(origin, i), -1)
@@ -174,7 +285,7 @@ func (c *Checker) place(id OpID, at int32, o int64, v Value, epoch int32) {
 			c.fail("K2", "an offset has another record now", id, int64(p.slots[o].Op()), int64(origin))
 		}
 		return
-	case x.bound && (x.part != at || x.at != first) && !c.damaged && !c.elsewhere(x, at):
+	case x.bound && (x.part != at || x.at != first) && !c.damaged && !c.elsewhere(x, at) && !c.expired(x, at):
 		c.fail("K4", "a batch is there twice", id, x.at, first)
 		return
 	case epoch >= 0 && p.epochs[o] >= 0 && p.epochs[o] != epoch:
@@ -190,6 +301,12 @@ func (c *Checker) place(id OpID, at int32, o int64, v Value, epoch int32) {
 // elsewhere reports whether a batch was sent again, and the topic was another one by then.
 func (c *Checker) elsewhere(x *op, at int32) bool {
 	return x.again && c.parts[x.part].topic != c.parts[at].topic
+}
+
+// expired reports whether a batch was given up, and sent again: a log whose last files go knows nothing of the producers
+// whose batches they held once it is opened again.
+func (c *Checker) expired(x *op, at int32) bool {
+	return x.again && x.part == at && x.at+int64(x.Records) <= c.parts[at].given
 }
 
 // Record says that a fetch brings a record: before its Return.
@@ -238,8 +355,10 @@ func (c *Checker) fetched(id OpID, a *Answer) {
 		c.fail("K15", "a fetch of what is there brings nothing", id, a.Offset, a.Next)
 	case a.Next > a.High:
 		c.fail("K2", "a fetch brings what lies beyond the end", id, a.High, a.Next)
+	case p.overtaken(o.call, a.Offset, a.Stood):
+		c.fail("N8", "a client goes on behind records that are lost, and is not told", id, a.Offset, a.Next)
 	}
-	p.raise(c.stamp, a.Next, 0, a.Epoch)
+	p.raise(c.stamp, min(a.Next, p.since(o.call)), 0, a.Epoch)
 }
 
 func (c *Checker) ends(id OpID, a *Answer) {
@@ -277,7 +396,7 @@ func (c *Checker) order(topic OpID, p *partition) {
 	}
 	var seen [16]last
 	n := 0
-	for _, v := range p.slots {
+	for _, v := range p.slots[min(p.given, int64(len(p.slots))):] { // see expired
 		x := &c.ops[v.Op()]
 		if v == 0 || x.Producer < 0 || v&(1<<valueBits-1) != 0 {
 			continue
