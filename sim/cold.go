@@ -11,7 +11,10 @@ import (
 )
 
 // coldPrefix is where the log's objects are in the bucket.
-const coldPrefix = "log/"
+const (
+	coldPrefix   = "log/"
+	coldManifest = coldPrefix + manifest.ManifestKey
+)
 
 // options are small, so that objects are written and read in several calls.
 func (c *coldWorld) options(w *World) cold.Options {
@@ -173,7 +176,18 @@ func (w *World) outage(e *Event) {
 	if !w.h.Cold() || !w.h.On(SwOutage) {
 		return
 	}
-	w.cold.bucket.SetDown(outages[e.A])
+	b, after, away := w.cold.bucket, fakebucket.NoFault, ""
+	switch e.A {
+	case OutageLost:
+		after = fakebucket.O1Before
+	case OutageManifest:
+		if w.cold.holdsAny() { // else nobody could tell that there was a log
+			away = coldManifest
+		}
+	}
+	b.SetDown(outages[e.A])
+	b.SetDownAfterLoss(after)
+	b.SetAway(away)
 	if e.A != OutageOver {
 		w.res.Marks.add(MarkOutage)
 	}

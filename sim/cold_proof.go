@@ -4,6 +4,7 @@ import (
 	"varve/core"
 	"varve/core/manifest"
 	"varve/core/segment"
+	"varve/sim/fakebucket"
 )
 
 // swapsMax, and two for each append, which may fill a segment, is far above the manifests that any run
@@ -29,6 +30,12 @@ func (w *World) unclaimed(e core.Effect) {
 	if ok && !s.Lost && w.log.Phase() == core.Opening && !w.log.Plan().New {
 		w.fail("K19", "an open waits without an answer for a bucket that takes no manifest")
 	}
+}
+
+// manifestHidden reports whether an open was refused for a manifest that is there, and that the bucket does not give.
+func (w *World) manifestHidden() bool {
+	hidden := w.cold.bucket.Marks()&fakebucket.Set(fakebucket.O10Away, fakebucket.O10NotFound) != 0
+	return w.h.Cold() && hidden && w.log.Marks().Has(core.MarkManifestGone) && w.cold.manifest()
 }
 
 // proven judges K13 where files or objects were just deleted: the tiers together have no gap, and
@@ -122,6 +129,23 @@ func (c *coldWorld) at() []byte { return append(c.key[:0], coldPrefix...) }
 func (c *coldWorld) body(key []byte) (body []byte, crc uint32, there bool) {
 	c.key = key
 	return c.bucket.Find(key)
+}
+
+// holdsAny reports whether there is an object that the manifest lists and that stays as long as that is not swapped.
+func (c *coldWorld) holdsAny() bool {
+	if !c.list() {
+		return false
+	}
+	for i := range c.finished {
+		e := &c.finished[i]
+		if e.End <= c.m.Start {
+			continue
+		}
+		if _, _, there := c.body(e.AppendKey(c.at())); there {
+			return true
+		}
+	}
+	return false
 }
 
 // holds reports whether the object of a cold extent is whole, or a fault of the bucket has cost it.

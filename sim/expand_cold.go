@@ -41,7 +41,7 @@ func ParseMix(word string) (Mix, bool) {
 }
 
 // bucketFaults are the failures of a bucket that cost no copy, and come and go with each call.
-var bucketFaults = fakebucket.AllFaults &^ fakebucket.Damaging &^ fakebucket.Careless &^ fakebucket.Set(fakebucket.O11ReadOnly)
+var bucketFaults = fakebucket.AllFaults &^ fakebucket.Damaging &^ fakebucket.Careless &^ fakebucket.Set(fakebucket.O10Away, fakebucket.O11ReadOnly)
 
 // coldHeader draws what happens to the bucket. What damages a disk stays out of most of these seeds:
 // with it recovery may refuse, and the seed proves less.
@@ -135,6 +135,10 @@ func (x *expander) moves() {
 	e.B = x.pick(1, r.Between(microsecond, 300*microsecond), r.Between(300*microsecond, 5*millisecond), r.Between(5*millisecond, 80*millisecond))
 	if x.percent(40) {
 		x.emit(Event{Kind: Move, A: e.A})
+		if x.on(SwOutage) && x.percent(50) { // the bucket tells one of them that its claim came second, and then nothing
+			x.emit(Event{Kind: Outage, A: OutageLost})
+			e.B = e.A + r.Below(x.openTime()+1) // while the other one opens the log
+		}
 		x.at += e.A + r.Below(x.openTime()+1)
 	}
 	x.emit(e)

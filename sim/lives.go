@@ -23,6 +23,7 @@ type process struct {
 	accept  bool // and with accept_loss: what only a lost disk held is given up
 	loaded  bool // the open has read the manifest
 	tried   bool // and tried to claim it
+	refused bool // which the bucket did not take
 	faults  bool // random faults are on
 
 	doom     Death
@@ -183,6 +184,9 @@ func (w *World) judgeOpenError(err error) {
 		return
 	}
 	_, refused := err.(*core.RefusedError)
+	if refused && w.manifestHidden() {
+		return // until it is there again
+	}
 	if refused && w.anotherThere() {
 		w.refuse() // until the operator gives one of them another name
 		return
@@ -220,6 +224,8 @@ func (w *World) phase() {
 		}
 	}
 	switch {
+	case now == core.Recovering && p.refused:
+		w.servesVoid()
 	case now == core.Ready && !p.opened:
 		w.opened()
 	case now == core.Poisoned && !p.leaving:

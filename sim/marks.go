@@ -228,7 +228,7 @@ func registry() []markEntry {
 		all = append(all, markEntry{"core " + coreMarkName(c), tier, markOfCore, int(c)})
 	}
 	for f := fakebucket.NoFault + 1; f < fakebucket.FaultCount; f++ {
-		if bucketFaults.Has(f) || f == fakebucket.O11ReadOnly { // which lasts, as an outage
+		if bucketFaults.Has(f) || f == fakebucket.O10Away || f == fakebucket.O11ReadOnly { // which last, as outages
 			all = append(all, markEntry{"bucket " + f.String(), core.TierCold, markOfBucket, int(f)})
 		}
 	}

@@ -63,7 +63,7 @@ var words = [kindCount][4][]string{
 	Clock:  {0: {"forward", "back", "freeze", "skew"}},
 	Slow:   {0: {"tail", "sync", "hot", "uploads", "catalogue", "warm"}},
 	Spoil:  {1: {"rot", "expired"}},
-	Outage: {0: {"over", "timeout", "throttled", "denied", "readonly"}},
+	Outage: {0: {"over", "timeout", "throttled", "denied", "readonly", "lost", "manifest"}},
 	Server: {0: {"failover", "restart", "freeze", "thaw", "disconnect", "another"}},
 }
 

@@ -442,13 +442,26 @@ func (w *World) rivalRetains() {
 
 // found notes how far an open is with the manifest.
 func (p *process) found(e core.Effect, err error) {
-	switch e.(type) {
+	switch e := e.(type) {
 	case *core.List:
 		p.loaded, p.tried = false, false
 	case *core.LoadManifest:
 		p.loaded = err == nil
+		p.refused = p.refused && (err != nil || e.Missing)
 	case *core.SwapManifest:
-		p.tried = true
+		p.tried, p.refused = true, err != nil && e.Lost
+	}
+}
+
+// servesVoid judges that an open whose claim was refused, and that could not read who the owner is, serves nothing that
+// the owner's lineage voids.
+func (w *World) servesVoid() {
+	m := &w.cold.m
+	if !w.cold.manifest() || m.Nonce == w.process.nonce || m.Epoch < w.log.Epoch() {
+		return
+	}
+	if last := m.Lineage[len(m.Lineage)-1]; w.log.Committed() > last.First && w.log.Start() < w.log.Committed() {
+		w.fail("K8", "an open whose claim was refused serves records that the owner's lineage voids")
 	}
 }
 

@@ -96,11 +96,13 @@ const (
 	OutageThrottled
 	OutageDenied
 	OutageReadOnly // it may be read, and not written to
+	OutageLost     // a timeout, from the next swap of a manifest on that is refused
+	OutageManifest // the manifest is not there
 	outageCount
 )
 
 var outages = [outageCount]fakebucket.Fault{
-	fakebucket.NoFault, fakebucket.O1Before, fakebucket.O4Throttled, fakebucket.O11Denied, fakebucket.O11ReadOnly,
+	OutageTimeout: fakebucket.O1Before, OutageThrottled: fakebucket.O4Throttled, OutageDenied: fakebucket.O11Denied, OutageReadOnly: fakebucket.O11ReadOnly,
 }
 
 // Death is how a process ends.

@@ -211,7 +211,7 @@ func (b *Bucket) Put(_ context.Context, key string, body []byte, cond tiers.Cond
 // put makes a content the object of a key if the condition holds. It owns the content.
 func (b *Bucket) put(key string, c content, cond tiers.Condition) (tiers.Object, error) {
 	i, ok := b.find(key)
-	there := ok && b.objects[i].now.there
+	there := ok && b.objects[i].now.there && !b.gone(key)
 	var err error
 	switch {
 	case cond.Absent && there:
@@ -222,8 +222,12 @@ func (b *Bucket) put(key string, c content, cond tiers.Condition) (tiers.Object,
 		err = tiers.ErrPrecondition
 	}
 	if err != nil {
+		b.lost()
 		b.free(&c)
 		return tiers.Object{}, err
+	}
+	if b.away == key {
+		b.away = ""
 	}
 	if !ok {
 		b.objects = slices.Insert(b.objects, i, object{key: key})
@@ -360,7 +364,7 @@ func (b *Bucket) look(f Fault, key string) (*content, error) {
 		return nil, err
 	}
 	i, ok := b.find(key)
-	if !ok {
+	if !ok || b.gone(key) {
 		return nil, tiers.ErrNotFound
 	}
 	o := &b.objects[i]
@@ -422,7 +426,7 @@ func (b *Bucket) List(_ context.Context, prefix, after string, limit int) ([]tie
 	var out []tiers.Object
 	for i := range b.objects {
 		o := &b.objects[i]
-		if !o.now.there || o.key <= after || !strings.HasPrefix(o.key, prefix) {
+		if !o.now.there || o.key == b.away || o.key <= after || !strings.HasPrefix(o.key, prefix) {
 			continue
 		}
 		if out = append(out, tiers.Object{Key: o.key, Tag: o.now.tag, Bytes: int64(len(o.now.body))}); len(out) == limit {

@@ -288,6 +288,54 @@ func TestOutage(t *testing.T) {
 	b.SetDown(O2Applied)
 }
 
+// TestAway: an object that is away is not there, until it is put anew or is back.
+func TestAway(t *testing.T) {
+	b := New()
+	for _, key := range []string{"k", "other"} {
+		_, err := b.Put(t.Context(), key, []byte("x"), absent)
+		must(t, err)
+	}
+	o, err := b.Head(t.Context(), "k")
+	must(t, err)
+	b.SetAway("k")
+	_, err = b.Head(t.Context(), "k")
+	want(t, err, tiers.ErrNotFound)
+	_, _, err = b.Get(t.Context(), "k", 0, make([]byte, 1))
+	want(t, err, tiers.ErrNotFound)
+	_, err = b.Put(t.Context(), "k", []byte("y"), tiers.Condition{Tag: o.Tag})
+	want(t, err, tiers.ErrNotFound)
+	if list, err := b.List(t.Context(), "", "", 10); err != nil || len(list) != 1 || list[0].Key != "other" {
+		t.Errorf("%v, %v", list, err)
+	}
+	stored(t, b, "other", "x")
+	b.SetAway("")
+	stored(t, b, "k", "x")
+	b.SetAway("k")
+	_, err = b.Put(t.Context(), "k", []byte("anew"), absent)
+	must(t, err)
+	stored(t, b, "k", "anew")
+	b.SetAway("k")
+	b.Heal()
+	stored(t, b, "k", "anew")
+}
+
+// TestDownAfterLoss: the outage begins with the first condition that does not hold.
+func TestDownAfterLoss(t *testing.T) {
+	b := New()
+	b.SetDownAfterLoss(O1Before)
+	_, err := b.Put(t.Context(), "k", []byte("x"), absent)
+	must(t, err)
+	stored(t, b, "k", "x")
+	_, err = b.Put(t.Context(), "k", []byte("x"), absent)
+	want(t, err, tiers.ErrPrecondition)
+	_, err = b.Head(t.Context(), "k")
+	want(t, err, ErrTimeout)
+	b.Heal()
+	_, err = b.Put(t.Context(), "k", []byte("x"), absent)
+	want(t, err, tiers.ErrPrecondition)
+	stored(t, b, "k", "x")
+}
+
 func TestSpared(t *testing.T) {
 	b := New()
 	b.Spare(AllFaults)
@@ -314,7 +362,7 @@ func TestNames(t *testing.T) {
 			if !bytes.Contains(page, []byte("`"+f.String()+"`")) {
 				t.Errorf("TESTING.md does not list %v", f)
 			}
-			strikes := false
+			strikes := f == O10Away // of a key
 			for op := range OpCount {
 				strikes = strikes || CallFaults(op).Has(f)
 			}
@@ -418,6 +466,7 @@ func TestSameSeedTwice(t *testing.T) {
 		marks |= used.Marks()
 		hashes[a] = true
 	}
+	marks |= O10Away.Bit() // of SetAway alone
 	if marks != AllFaults {
 		for f := NoFault + 1; f < FaultCount; f++ {
 			if !marks.Has(f) {

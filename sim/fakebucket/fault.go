@@ -29,6 +29,7 @@ const (
 	O9Write           // O9 a bit flipped on the way into the object
 	O10NotFound       // O10 404 just after a put
 	O10Expired        // O10 the object deleted by a lifecycle rule
+	O10Away           // O10 the object is not there for a while, as if a hand had deleted it and another one brought it back
 	O11Denied         // O11 credentials expired, nothing applied
 	O11ReadOnly       // O11 credentials that may read alone, or no room: a call that changes something fails, nothing applied
 	O13Deleted        // O13 a delete applied, then an error in place of the answer
@@ -40,7 +41,7 @@ const (
 var faultNames = [FaultCount]string{
 	"none", "O1.before", "O2.applied", "O3.late", "O4.throttled", "O4.internal", "O5.own", "O5.conflict",
 	"O6.body", "O6.applied", "O7.missing", "O7.orphan", "O7.gone", "O8.error", "O8.short", "O8.range",
-	"O9.read", "O9.rot", "O9.write", "O10.notfound", "O10.expired", "O11.denied", "O11.readonly", "O13.deleted",
+	"O9.read", "O9.rot", "O9.write", "O10.notfound", "O10.expired", "O10.away", "O11.denied", "O11.readonly", "O13.deleted",
 	"O14.stale", "O14.restored",
 }
 

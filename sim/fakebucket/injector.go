@@ -21,16 +21,18 @@ type arm struct {
 // Injector decides which calls meet which faults: all with a lasting one, else those that are armed,
 // then, at the rates set, random ones.
 type Injector struct {
-	rand   faultfs.Rand
-	faults FaultSet
-	spared FaultSet // are drawn and do not strike
-	rates  Rates
-	arms   []arm
-	down   Fault // every call that it can strike meets it
-	paused bool
-	counts [FaultCount]int64
-	marks  FaultSet
-	watch  func(Fault)
+	rand      faultfs.Rand
+	faults    FaultSet
+	spared    FaultSet // are drawn and do not strike
+	rates     Rates
+	arms      []arm
+	down      Fault  // every call that it can strike meets it
+	downAfter Fault  // and will, once a condition does not hold
+	away      string // key of an object that is not there for a while
+	paused    bool
+	counts    [FaultCount]int64
+	marks     FaultSet
+	watch     func(Fault)
 }
 
 // Seed restarts the stream that all draws inside calls come from.
@@ -69,11 +71,39 @@ func (x *Injector) SetDown(f Fault) {
 	x.down = f
 }
 
+// SetDownAfterLoss is SetDown(f) from the moment on at which a condition does not hold. NoFault takes that back.
+func (x *Injector) SetDownAfterLoss(f Fault) {
+	check(f == NoFault || changeFaults.Has(f), "fakebucket: this fault is no outage")
+	x.downAfter = f
+}
+
+// lost is told that a condition does not hold.
+func (x *Injector) lost() {
+	if x.downAfter != NoFault {
+		x.down, x.downAfter = x.downAfter, NoFault
+	}
+}
+
+// SetAway makes an object one that is not there, until it is put anew or SetAway is called with another key, or none.
+func (x *Injector) SetAway(key string) { x.away = key }
+
+// Away reports whether an object is.
+func (x *Injector) Away() bool { return x.away != "" }
+
+// gone reports whether an object is away, and marks that somebody asked for it.
+func (x *Injector) gone(key string) bool {
+	if x.away != key || x.paused || x.spared.Has(O10Away) {
+		return false
+	}
+	x.mark(O10Away)
+	return true
+}
+
 // Heal ends all faults to come: arms, rates, an outage. The switches stay.
 func (x *Injector) Heal() {
 	x.arms = x.arms[:0]
 	x.rates = Rates{}
-	x.down = NoFault
+	x.down, x.downAfter, x.away = NoFault, NoFault, ""
 }
 
 // Pause ends all faults until Resume, for whoever looks at the bucket from outside the run. Arms keep
