@@ -49,12 +49,13 @@ func filesMax() (int64, error) {
 }
 
 // Connections returns how many connections leave the logs the descriptors that they need: a log that cannot open
-// the file that it writes next stops.
+// the file that it writes next stops. Each may have a file open for a
+// reader, and as many files are kept open for readers beside those.
 func (b *Broker) Connections() int {
 	b.mu.Lock()
 	partitions := int64(len(b.parts))
 	b.mu.Unlock()
-	return int(max(b.files-partitions*filesPerPartition-filesOfNode/2, filesOfNode/8))
+	return int(max(b.files-partitions*filesPerPartition-filesOfNode/2, filesOfNode/8) / 3)
 }
 
 // budget returns what all partitions together may hold in memory that is not written yet.

@@ -45,6 +45,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 	}
 	c.answers.conn = c
 	c.named = make(map[*broker.Partition]struct{})
+	c.readers.broker = s.broker
 	c.readers.byPartition = make(map[*broker.Partition]*reader)
 	return c
 }

@@ -257,18 +257,44 @@ func TestConnectionsLeaveFiles(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); err != nil { // for this side of the connections
 		t.Fatal(err)
 	}
-	n.topic("t", 10)
-	const most = 1100 - 10*4 - 512
+	const partitions = 10
+	n.topic("t", partitions)
+	const most = (1100 - partitions*4 - 512) / 3
 	if got := n.broker.Connections(); got != most {
 		t.Fatalf("%d connections", got)
 	}
-	for range most {
-		n.raw().ask(sample(18), 3)
+	first := n.raw()
+	req := fetchRequest("t", 0)
+	req.Topics[0].Partitions = nil
+	for i := range int32(partitions) {
+		if p := first.ask(produceRequest("t", i, oneBatch(0, 1000)), 9).(*kmsg.ProduceResponse).Topics[0].Partitions[0]; p.ErrorCode != 0 {
+			t.Fatalf("%+v", p)
+		}
+		part := kmsg.NewFetchRequestTopicPartition()
+		part.Partition, part.PartitionMaxBytes = i, 1<<20
+		req.Topics[0].Partitions = append(req.Topics[0].Partitions, part)
+	}
+	for range most - 1 {
+		n.raw().ask(req, 11)
+	}
+	if files := openSegments(n.dir); files > 2*most+partitions { // those that are appended to
+		t.Errorf("%d segments are open for readers", files-partitions)
 	}
 	closes(t, n.raw().nc)
 	if got := n.server.Stats(); got.TurnedAway != 1 || got.Connections != most {
 		t.Errorf("%+v", got)
 	}
+}
+
+// openSegments returns how many descriptors of this process are of segments below a directory.
+func openSegments(dir string) (n int) {
+	all, _ := filepath.Glob("/proc/self/fd/*")
+	for _, fd := range all {
+		if name, err := os.Readlink(fd); err == nil && strings.HasPrefix(name, dir) && strings.HasSuffix(name, ".seg") {
+			n++
+		}
+	}
+	return n
 }
 
 // A batch of a few KiB that is GiBs after decompressing is refused, by every codec, in bounded memory,

@@ -41,8 +41,48 @@ func (c *conn) listOffsets(ctx context.Context, req *kmsg.ListOffsetsRequest, re
 	}
 }
 
-// listOffsetsTimeout bounds a search: times that rise with offsets take a few reads.
-const listOffsetsTimeout = 30 * time.Second
+// listOffsetsTimeout bounds all searches of a request, whose versions here name no time of their own: times that rise
+// with offsets take a few reads. It is less than what clients wait for an answer, so that they hear why there is none.
+var listOffsetsTimeout = 20 * time.Second
+
+// searchesMax bounds the searches at once, among them those whose client has its answer already.
+const searchesMax = 64
+
+// search looks for a record of a log, for as long as the context lets it. A read from a tier that hangs cannot be broken
+// off: it goes on beside.
+func (c *conn) search(ctx context.Context, look func(*search) (offset, at int64, err error), log *varve.Log) (offset, at int64, err error) {
+	select {
+	case c.s.searches <- struct{}{}:
+	case <-ctx.Done():
+		return -1, -1, ctx.Err()
+	}
+	type found struct {
+		offset, at int64
+		err        error
+	}
+	answer := make(chan found, 1)
+	s := &search{ctx: ctx, s: c.s, log: log}
+	go func() {
+		defer func() { <-c.s.searches }()
+		var f found
+		f.offset, f.at, f.err = look(s)
+		answer <- f
+	}()
+	select {
+	case f := <-answer:
+		return f.offset, f.at, f.err
+	case <-ctx.Done():
+		return -1, -1, ctx.Err()
+	}
+}
+
+// search is one search for a record by its time.
+type search struct {
+	ctx     context.Context
+	s       *Server
+	log     *varve.Log
+	checker checker
+}
 
 func (c *conn) listOffset(ctx context.Context, version int16, topic string, asked *kmsg.ListOffsetsRequestTopicPartition) kmsg.ListOffsetsResponseTopicPartition {
 	out := kmsg.NewListOffsetsResponseTopicPartition()
@@ -76,9 +116,10 @@ func (c *conn) listOffset(ctx context.Context, version int16, topic string, aske
 			out.LeaderEpoch = epoch(out.Offset)
 		}
 	case atMaxTime:
-		out.Offset, out.Timestamp, err = c.latestTime(ctx, log)
+		out.Offset, out.Timestamp, err = c.search(ctx, (*search).latestTime, log)
 	default:
-		out.Offset, out.Timestamp, err = c.firstAt(ctx, log, asked.Timestamp)
+		at := asked.Timestamp
+		out.Offset, out.Timestamp, err = c.search(ctx, func(s *search) (int64, int64, error) { return s.firstAt(at) }, log)
 	}
 	if unsure && err == nil && (asked.Timestamp == atLatest || asked.Timestamp == atMaxTime || asked.Timestamp >= 0 && out.Offset < 0) {
 		out.ErrorCode, out.Offset, out.Timestamp, out.LeaderEpoch = offsetNotAvailable, -1, -1, -1
@@ -100,11 +141,12 @@ func (c *conn) listOffset(ctx context.Context, version int16, topic string, aske
 
 // firstAt returns the first record whose time is not before ms, and that time; -1 if there is none.
 // The log knows the greatest time of each batch; the record is found inside.
-func (c *conn) firstAt(ctx context.Context, log *varve.Log, ms int64) (offset, at int64, err error) {
+func (s *search) firstAt(ms int64) (offset, at int64, err error) {
+	log := s.log
 	r := log.NewReader(varve.Position{}, varve.ReadOptions{Bytes: readAheadBytes})
 	defer r.Close() //nolint:errcheck // opened for reading only
 	for from := log.Start(); ; {
-		pos, err := log.OffsetFrom(ctx, from, time.UnixMilli(ms))
+		pos, err := log.OffsetFrom(s.ctx, from, time.UnixMilli(ms))
 		if err != nil {
 			return -1, -1, err
 		}
@@ -118,7 +160,7 @@ func (c *conn) firstAt(ctx context.Context, log *varve.Log, ms int64) (offset, a
 		if err != nil || !ok {
 			return -1, -1, err
 		}
-		if offset, at, ok, err = c.firstIn(&b, max(from, log.Start()), ms); ok || err != nil {
+		if offset, at, ok, err = s.firstIn(&b, max(from, log.Start()), ms); ok || err != nil {
 			return offset, at, err
 		}
 		from = b.Span.End // what would have been it was trimmed
@@ -126,7 +168,7 @@ func (c *conn) firstAt(ctx context.Context, log *varve.Log, ms int64) (offset, a
 }
 
 // firstIn looks into a batch.
-func (c *conn) firstIn(b *varve.BatchView, from, ms int64) (offset, at int64, ok bool, err error) {
+func (s *search) firstIn(b *varve.BatchView, from, ms int64) (offset, at int64, ok bool, err error) {
 	if foreign(b) {
 		return -1, -1, false, nil // no client sees a record of it
 	}
@@ -135,7 +177,7 @@ func (c *conn) firstIn(b *varve.BatchView, from, ms int64) (offset, at int64, ok
 		return -1, -1, false, err
 	}
 	offset, at = -1, -1
-	err = c.s.codecs.walk(&c.checker.walker, &h, batch.Records(b.Payload), func(w *batch.Walker) error {
+	err = s.s.codecs.walk(&s.checker.walker, &h, batch.Records(b.Payload), func(w *batch.Walker) error {
 		for {
 			number, time, more := w.Next()
 			if !more {
@@ -152,14 +194,14 @@ func (c *conn) firstIn(b *varve.BatchView, from, ms int64) (offset, at int64, ok
 
 // latestTime returns the first of the records with the greatest time. Whether there is a record at or
 // after a time can be asked for any time, so that time is found by halving what is left.
-func (c *conn) latestTime(ctx context.Context, log *varve.Log) (offset, at int64, err error) {
+func (s *search) latestTime() (offset, at int64, err error) {
 	lo, hi := int64(0), int64(math.MaxInt64) // times before 1970 are none that a client knows of
-	if offset, at, err = c.firstAt(ctx, log, lo); err != nil || offset < 0 {
+	if offset, at, err = s.firstAt(lo); err != nil || offset < 0 {
 		return offset, at, err
 	}
 	for lo = at; lo < hi; {
 		mid := lo + (hi-lo+1)/2
-		o, t, err := c.firstAt(ctx, log, mid)
+		o, t, err := s.firstAt(mid)
 		switch {
 		case err != nil:
 			return -1, -1, err

@@ -12,11 +12,13 @@ import (
 // readers are those of one connection: a client fetches a partition in order, so the reader that
 // served it last stands where it goes on.
 type readers struct {
+	broker      *broker.Broker
 	byPartition map[*broker.Partition]*reader
 	clock       uint64
 }
 
-// Each reader holds an open file and a buffer: so many are kept by a connection, and by the process.
+// Each reader holds an open file and a buffer: so many are kept by a connection, and by the process; beyond that, and
+// beyond the files that the node has for them, one by each connection.
 const (
 	readersMax     = 256
 	readersAllMax  = 2048
@@ -94,7 +96,10 @@ func (r *reader) overLost(at, end int64) {
 
 // makeRoom forgets the reader that was idle longest, if there are enough.
 func (rs *readers) makeRoom() {
-	if len(rs.byPartition) == 0 || len(rs.byPartition) < readersMax && readersOpen.Load() < readersAllMax {
+	if len(rs.byPartition) == 0 {
+		return
+	}
+	if most := min(readersAllMax, int64(rs.broker.Connections())); len(rs.byPartition) < readersMax && readersOpen.Load() < most {
 		return
 	}
 	var oldest *broker.Partition
