@@ -252,9 +252,9 @@ func TestBucketIsLost(t *testing.T) {
 	}
 }
 
-// TestTwoOwners: who opens the log from its cold tier owns it; the one before finds out at its next
+// TestCC5TwoOwners: who opens the log from its cold tier owns it; the one before finds out at its next
 // swap, and can do nothing more.
-func TestTwoOwners(t *testing.T) {
+func TestCC5TwoOwners(t *testing.T) {
 	dir, bucket := filepath.Join(t.TempDir(), "log"), t.TempDir()
 	ctx := context.Background()
 	first := coldLog(t, dir, bucket, Options{Create: true})

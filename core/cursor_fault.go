@@ -54,7 +54,7 @@ func (x *fault) err(e *Extent) error {
 	case faultMissing:
 		d.Expected, d.Found = "a segment file", "none"
 		if e.Tier == TierCold {
-			d.Expected = "an object"
+			d.Expected, d.Found = "the object that the manifest lists", "none, or one of another size"
 		}
 	case faultCut:
 		d.Expected = fmt.Sprintf("a batch of %d bytes", x.want)

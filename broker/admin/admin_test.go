@@ -129,7 +129,7 @@ func TestReadySaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestProfilesAreOffUnlessAsked(t *testing.T) {
+func TestSE5ProfilesAreOffUnlessAsked(t *testing.T) {
 	if code, _ := get(t, NewServer(Options{}), "/debug/pprof/"); code != http.StatusNotFound {
 		t.Fatal(code)
 	}

@@ -299,7 +299,7 @@ func openSegments(dir string) (n int) {
 
 // A batch of a few KiB that is GiBs after decompressing is refused, by every codec, in bounded memory,
 // and so is a window that nobody has memory for.
-func TestCompressionBombs(t *testing.T) {
+func TestDS4CompressionBombs(t *testing.T) {
 	n := startNode(t, t.TempDir(), kafka.Options{BatchBytesMax: 16 << 20})
 	n.topic("t", 1)
 	stop := n.bystander("quiet")
@@ -370,7 +370,7 @@ type zeros struct{}
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 // A name that would lead out of the directory, or cannot be one, makes nothing anywhere.
-func TestHostileNames(t *testing.T) {
+func TestSE1HostileNames(t *testing.T) {
 	parent := t.TempDir()
 	n := startNode(t, filepath.Join(parent, "node"), kafka.Options{})
 	before := tree(t, parent)

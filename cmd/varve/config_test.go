@@ -307,8 +307,8 @@ func TestConfigThatIsNone(t *testing.T) {
 	}
 }
 
-// TestInvalidCombinationNamesItsSources: the culprit of a collision may be a variable or a flag.
-func TestInvalidCombinationNamesItsSources(t *testing.T) {
+// TestCF5InvalidCombinationNamesItsSources: the culprit of a collision may be a variable or a flag.
+func TestCF5InvalidCombinationNamesItsSources(t *testing.T) {
 	dir := t.TempDir()
 	path := configured(t, "max_batch_bytes: 8MiB\n")
 	t.Setenv("VARVE_PENDING_BYTES", "1MiB")

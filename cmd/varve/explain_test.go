@@ -69,8 +69,8 @@ valkey       516 MiB in each server's memory: the active segment and 3 closed on
 	}
 }
 
-// TestExplainLosses: what the tiers give back, in each combination.
-func TestExplainLosses(t *testing.T) {
+// TestCF2LossesAreSaid: what the tiers give back, in each combination.
+func TestCF2LossesAreSaid(t *testing.T) {
 	const warm, cold = "--warm-endpoints=one:6379", "--cold-url=s3://bucket"
 	for _, c := range []struct {
 		args  string

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestServeSettings: what can reach a node, and what clients are told, is said or refused by key.
-func TestServeSettings(t *testing.T) {
+// TestSE4WhoMayConnect: what can reach a node, and what clients are told, is said or refused by key.
+func TestSE4WhoMayConnect(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                     "",
 		"--listen localhost:0 --admin [::1]:0": "",
