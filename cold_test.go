@@ -530,3 +530,36 @@ func TestD26NewLogInheritsNothing(t *testing.T) {
 		t.Errorf("%v, %v", err, again)
 	}
 }
+
+// TestColdTierIsAdded: a log that had no cold tier claims a manifest when it gets one, and from then on outlives its disk.
+func TestColdTierIsAdded(t *testing.T) {
+	db, err := dirbucket.Open(t.TempDir(), dirbucket.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, dir := Options{Create: true, MinFreeBytes: -1, SegmentBytes: 8 << 10, NoPreallocate: true}, filepath.Join(t.TempDir(), "log")
+	for n := range 2 {
+		l, err := Open(t.Context(), dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		appendValues(t, l, int64(100*n), int64(100*n+100))
+		if n == 1 {
+			if err := l.Export(t.Context(), 200); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closeLog(t, l)
+		o.Cold, o.ColdPrefix = db, coldPrefix
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	o.Create = false
+	l, err := Open(t.Context(), dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeLog(t, l)
+	readAll(t, l, 0, 200)
+}
