@@ -41,6 +41,11 @@ func TestNoNewLogOverObjects(t *testing.T) {
 		}
 		return list
 	}
+	for _, key := range []string{"segments/0", "segments/zzz"} { // beside what is the log's
+		if _, err := db.Put(t.Context(), coldPrefix+key, []byte("x"), tiers.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	was := objects()
 	fresh := filepath.Join(root, "fresh")
 	var refused *RefusedError

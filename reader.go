@@ -345,6 +345,9 @@ func offsetIn(ctx context.Context, s source, committed int64, v *core.View, from
 	r := newReader(s, Position{}, ReadOptions{})
 	defer r.Close() //nolint:errcheck // opened for reading only
 	for i := range v.Extents {
+		if err := ctx.Err(); err != nil {
+			return Position{}, err
+		}
 		x := &v.Extents[i]
 		sealed := x.End != core.EndNone && x.MaxTime != 0
 		if x.First >= committed || x.End <= from || x.Lost || sealed && x.MaxTime < want {

@@ -48,9 +48,9 @@ func filesMax() (int64, error) {
 	return int64(min(limit.Cur, math.MaxInt32)), nil
 }
 
-// Connections returns how many connections leave the logs the descriptors that they need: a log that cannot open
-// the file that it writes next stops. Each may have a file open for a
-// reader, and as many files are kept open for readers beside those.
+// Connections returns how many connections leave the logs the descriptors that they need: a log that cannot open the
+// file that it writes next stops. Each may have a file open for a reader, and as many files are kept open for readers
+// beside those.
 func (b *Broker) Connections() int {
 	b.mu.Lock()
 	partitions := int64(len(b.parts))

@@ -66,6 +66,7 @@ func (b *Broker) look(t *troubles) {
 			l := p.Log()
 			if l == nil {
 				switch err := p.Err(); {
+				case err == nil: // opened just now
 				case errors.Is(err, errNotYet), errors.Is(err, errOpening), errors.Is(err, errDeleted):
 					opening = true
 				default:

@@ -107,7 +107,7 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 	b, c := &l.boot, &l.cold
 	gone := e.Missing && (e.Objects || l.super.state.ManifestSequence > 0)
 	if gone && b.degraded && !l.cfg.AcceptLoss { // still: it is asked for less and less often
-		l.coldDown(now, goneManifest(e.Objects))
+		l.coldDown(now, l.goneManifest(e.Objects))
 		return
 	}
 	if b.loads == 0 {
@@ -127,7 +127,7 @@ func (l *Log) onManifest(now Now, e *LoadManifest) {
 		if e.Objects {
 			l.mark(MarkManifestGone)
 		}
-		l.coldDown(now, goneManifest(e.Objects)) // it may be a lie of the moment
+		l.coldDown(now, l.goneManifest(e.Objects)) // it may be a lie of the moment
 	default:
 		l.firstManifest(now)
 	}
@@ -246,12 +246,17 @@ var (
 	errOldManifest = errors.New("core: the bucket gives an older manifest than before")
 )
 
-// goneManifest says of a manifest that was there what to do, which depends on whether objects are.
-func goneManifest(objects bool) error {
-	if objects {
-		return lostManifest()
+// goneManifest says of a manifest that was there what to do, which depends on whether objects are. Those that a log
+// without a manifest so far meets may be another one's.
+func (l *Log) goneManifest(objects bool) error {
+	if !objects {
+		return errNoManifest
 	}
-	return errNoManifest
+	lost := lostManifest()
+	if l.super.state.ManifestSequence == 0 {
+		lost.Next += "; if they are another log's, set another cold.name"
+	}
+	return lost
 }
 
 func lostManifest() *RefusedError {

@@ -33,6 +33,6 @@
 //
 // A read that meets damage is CORRUPT_MESSAGE, which clients tell their users; by most other codes they ask again in
 // silence. Past records that a repair declared lost they are led with an empty batch, as past what Kafka's
-// compaction took; a search by time passes over them. While a log waits for a tier to know all that it holds, its end is OFFSET_NOT_AVAILABLE: never one below
-// what was acked.
+// compaction took; a search by time passes over them. While a log waits for a tier to know all that it holds, its
+// end is OFFSET_NOT_AVAILABLE: never one below what was acked.
 package kafka

@@ -28,7 +28,8 @@ func (b *hungBucket) Get(ctx context.Context, key string, at int64, to []byte) (
 	return b.Bucket.Get(ctx, key, at, to)
 }
 
-// A search by time in records that only a bucket holds which hangs ends with a code that clients try again.
+// A search by time in records that only a bucket holds which hangs ends with a code that clients try again. However
+// often they do, they take nothing from who searches elsewhere.
 func TestSearchInAHungBucketEnds(t *testing.T) {
 	defer kafka.SetListOffsetsTimeout(kafka.SetListOffsetsTimeout(time.Second))
 	real, err := dirbucket.Open(t.TempDir(), dirbucket.Options{Create: true})
@@ -58,6 +59,10 @@ func TestSearchInAHungBucketEnds(t *testing.T) {
 	if got := p.Log().Stats().HotStart; got != 3 {
 		t.Fatalf("the disk holds records from %d on", got)
 	}
+	n.topic("u", 1)
+	if p := r.produce("u", oneBatch(0, 0)); p.ErrorCode != 0 {
+		t.Fatalf("%+v", p)
+	}
 	bucket.hangs.Store(true)
 	t.Cleanup(func() { close(bucket.release) }) // before the node is stopped
 	for _, at := range []int64{1500, -3} {
@@ -65,5 +70,14 @@ func TestSearchInAHungBucketEnds(t *testing.T) {
 		if p := r.at("t", at, 7); p.ErrorCode != 7 || p.Offset != -1 || time.Since(began) > 10*time.Second {
 			t.Errorf("at %d, after %v: %+v", at, time.Since(began), p)
 		}
+	}
+	began := time.Now()
+	for range 100 { // more than there are places
+		if p := r.at("t", 1500, 7); p.ErrorCode != 7 {
+			t.Fatalf("%+v", p)
+		}
+	}
+	if p := r.at("u", 0, 7); p.ErrorCode != 0 || p.Offset != 0 || time.Since(began) > 30*time.Second {
+		t.Errorf("a log on disk, after %v: %+v", time.Since(began), p)
 	}
 }

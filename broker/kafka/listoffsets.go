@@ -45,37 +45,6 @@ func (c *conn) listOffsets(ctx context.Context, req *kmsg.ListOffsetsRequest, re
 // with offsets take a few reads. It is less than what clients wait for an answer, so that they hear why there is none.
 var listOffsetsTimeout = 20 * time.Second
 
-// searchesMax bounds the searches at once, among them those whose client has its answer already.
-const searchesMax = 64
-
-// search looks for a record of a log, for as long as the context lets it. A read from a tier that hangs cannot be broken
-// off: it goes on beside.
-func (c *conn) search(ctx context.Context, look func(*search) (offset, at int64, err error), log *varve.Log) (offset, at int64, err error) {
-	select {
-	case c.s.searches <- struct{}{}:
-	case <-ctx.Done():
-		return -1, -1, ctx.Err()
-	}
-	type found struct {
-		offset, at int64
-		err        error
-	}
-	answer := make(chan found, 1)
-	s := &search{ctx: ctx, s: c.s, log: log}
-	go func() {
-		defer func() { <-c.s.searches }()
-		var f found
-		f.offset, f.at, f.err = look(s)
-		answer <- f
-	}()
-	select {
-	case f := <-answer:
-		return f.offset, f.at, f.err
-	case <-ctx.Done():
-		return -1, -1, ctx.Err()
-	}
-}
-
 // search is one search for a record by its time.
 type search struct {
 	ctx     context.Context
@@ -116,10 +85,10 @@ func (c *conn) listOffset(ctx context.Context, version int16, topic string, aske
 			out.LeaderEpoch = epoch(out.Offset)
 		}
 	case atMaxTime:
-		out.Offset, out.Timestamp, err = c.search(ctx, (*search).latestTime, log)
+		out.Offset, out.Timestamp, err = c.s.searches.run(ctx, log, (&search{ctx: ctx, s: c.s, log: log}).latestTime)
 	default:
-		at := asked.Timestamp
-		out.Offset, out.Timestamp, err = c.search(ctx, func(s *search) (int64, int64, error) { return s.firstAt(at) }, log)
+		s, at := &search{ctx: ctx, s: c.s, log: log}, asked.Timestamp
+		out.Offset, out.Timestamp, err = c.s.searches.run(ctx, log, func() (int64, int64, error) { return s.firstAt(at) })
 	}
 	if unsure && err == nil && (asked.Timestamp == atLatest || asked.Timestamp == atMaxTime || asked.Timestamp >= 0 && out.Offset < 0) {
 		out.ErrorCode, out.Offset, out.Timestamp, out.LeaderEpoch = offsetNotAvailable, -1, -1, -1
@@ -129,7 +98,7 @@ func (c *conn) listOffset(ctx context.Context, version int16, topic string, aske
 		return out
 	}
 	if err != nil {
-		if out.ErrorCode = verdict.Read(err); ctx.Err() != nil {
+		if out.ErrorCode = verdict.Read(err); ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 			out.ErrorCode = requestTimedOut
 		}
 		out.Offset, out.Timestamp, out.LeaderEpoch = -1, -1, -1

@@ -70,7 +70,7 @@ type Server struct {
 	requests halves        // bytes of requests
 	fetched  halves        // bytes of answers to Fetch
 	large    chan struct{} // held while a request of many small parts is decoded
-	searches chan struct{} // held by each search by time
+	searches *searches
 	codecs   codecs
 
 	ctx    context.Context // ends with Shutdown: what waits for records or for memory goes home
@@ -115,7 +115,7 @@ type Stats struct {
 func NewServer(b *broker.Broker, o Options) *Server {
 	o.defaults()
 	s := &Server{
-		broker: b, o: o, large: make(chan struct{}, 1), searches: make(chan struct{}, searchesMax),
+		broker: b, o: o, large: make(chan struct{}, 1), searches: newSearches(),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*conn]struct{}),
 	}
 	s.requests, s.fetched = newHalves(o.RequestBytes), newHalves(o.FetchBytes)

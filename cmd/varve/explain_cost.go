@@ -27,7 +27,7 @@ type requestCost struct {
 	Gets        int64 `json:"gets"`      // of the writer: the manifest once an open, and a look at each object for which a file leaves the disk
 	Deletes     int64 `json:"deletes"`   // by retention and merging
 	ReadGets    int64 `json:"read_gets"` // of log read, which reads the manifest and all of it once
-	Lists       int64 `json:"lists"`     // never: only cold scrub and rebuild-manifest list, and an open that finds no manifest: a new log's
+	Lists       int64 `json:"lists"`     // none: what lists is cold scrub, rebuild-manifest, and an open that finds no manifest, as that of a new log
 }
 
 // warmCost is what the log takes of each Valkey server's memory.

@@ -42,15 +42,15 @@ func (b *sluggish) Finish(ctx context.Context, key, id string, parts []tiers.Par
 // nothing comes of them.
 func TestOffloadToASlowBucket(t *testing.T) {
 	defer func(d time.Duration) { tierWait = d }(tierWait)
-	tierWait = time.Second
 	for _, endless := range []bool{false, true} {
 		db, err := dirbucket.Open(t.TempDir(), dirbucket.Options{Create: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := &sluggish{Bucket: db, pause: time.Second, endless: endless}
+		tierWait = 2500 * time.Millisecond // less than half of what all parts take
 		if endless {
-			b.pause = 0
+			b.pause, tierWait = 0, time.Minute
 		}
 		l, err := varve.Open(t.Context(), filepath.Join(t.TempDir(), "log"), varve.Options{
 			Fsync: varve.None, Cold: b, ColdPrefix: "x/", ColdPartBytes: 5 << 20, Create: true, MinFreeBytes: -1, SegmentBytes: 64 << 20,

@@ -165,7 +165,7 @@ func (c *offloadCommand) offload(ctx context.Context, s *streams, l *varve.Log, 
 		switch silent := time.Since(took); {
 		case x.ColdError == nil || x.Exported > moved.Exported:
 			took, moved = time.Now(), x
-		case x.ColdTakenBytes-moved.ColdTakenBytes > triesOfObject*max(int64(c.SegmentBytes), x.ColdLagBytes):
+		case x.ColdTakenBytes-moved.ColdTakenBytes > triesOfObject*max(int64(c.SegmentBytes), x.ColdLagBytes/int64(max(1, x.ColdLagSegments))):
 			giveUp(fmt.Errorf("the cold tier has taken %s and no object came of it: %w", sizeText(x.ColdTakenBytes-moved.ColdTakenBytes), x.ColdError))
 		case x.ColdTakenBytes > last.ColdTakenBytes:
 			if took = time.Now(); !again {
@@ -185,5 +185,5 @@ func (c *offloadCommand) offload(ctx context.Context, s *streams, l *varve.Log, 
 	return err
 }
 
-// triesOfObject is how often what is left to be uploaded is sent, at least, before an offload ends.
+// triesOfObject is how often an object is sent, at least, before an offload ends.
 const triesOfObject = 3

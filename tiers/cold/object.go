@@ -155,7 +155,7 @@ func (o *object) get(r *ranged, from int64, n int) error {
 // ErrShortObject says that an object has not the length that was expected.
 var ErrShortObject = errors.New("cold: the object is not as long as the manifest says")
 
-// errOtherSize is that error where it is no accident of one answer: the object that is listed is not there.
+// errOtherSize is that error where the bucket says that the whole object has another size: the one that is listed is not there.
 var errOtherSize = fmt.Errorf("%w: %w", ErrShortObject, disk.ErrNotExist)
 
 var errReadOnly = errors.New("cold: objects are never written")

@@ -174,20 +174,24 @@ func (s *Store) loadManifest(r *core.Result, e *core.LoadManifest) (err error) {
 	return err
 }
 
-// objects reports whether there is an object of a segment. The first key says so: a key of something else below the
-// prefix is no such name.
+// objects reports whether there is an object of a segment. Keys of something else may lie among them; where a whole page is of those,
+// nobody can say.
 func (s *Store) objects(r *core.Result) (bool, error) {
 	ctx, cancel := s.ask()
 	defer cancel()
-	list, err := s.bucket.List(ctx, s.prefix+manifest.SegmentPrefix, "", 1)
-	switch {
-	case err != nil:
-		return false, failed(r, core.StepRead, fmt.Errorf("no manifest is there; look whether objects are: %w", err))
-	case len(list) == 0:
-		return false, nil
+	list, err := s.bucket.List(ctx, s.prefix+manifest.SegmentPrefix, "", tiers.PageMax)
+	for i := range list {
+		if k, ours := manifest.ParseKey(list[i].Key[len(s.prefix):]); ours && k.Kind == manifest.KeySegment {
+			return true, nil
+		}
 	}
-	k, ours := manifest.ParseKey(list[0].Key[len(s.prefix):])
-	return ours && k.Kind == manifest.KeySegment, nil
+	if err == nil && len(list) == tiers.PageMax {
+		err = fmt.Errorf("%d keys below %s are no objects of a log, and more may be", len(list), s.prefix+manifest.SegmentPrefix)
+	}
+	if err != nil {
+		err = failed(r, core.StepRead, fmt.Errorf("no manifest is there; look whether objects are: %w", err))
+	}
+	return false, err
 }
 
 // whole reads an object, which has about so many bytes, into the memory of buf. It may be replaced while we read: what one call returns

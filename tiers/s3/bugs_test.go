@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"varve/tiers"
@@ -18,13 +19,13 @@ import (
 // and on one that was used before. It is not sent again by itself, where it would meet its own object: the caller
 // is told that nobody knows.
 func TestOS1AnswerLost(t *testing.T) {
-	requests := 0
+	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests++
+		number := requests.Add(1)
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			t.Error(err)
 		}
-		if requests == 2 {
+		if number == 2 {
 			w.Header().Set("ETag", `"x"`)
 			return
 		}
@@ -38,10 +39,10 @@ func TestOS1AnswerLost(t *testing.T) {
 	}))
 	defer server.Close()
 	b := openFake(t, s3.Options{Endpoint: server.URL})
-	for n := 1; n <= 3; n++ {
+	for n := int32(1); n <= 3; n++ {
 		_, err := b.Put(t.Context(), fmt.Sprint("k", n), []byte("body"), tiers.Condition{Absent: true})
-		if (err == nil) != (n == 2) || errors.Is(err, tiers.ErrPrecondition) || errors.Is(err, tiers.ErrNotFound) || requests != n {
-			t.Fatalf("put %d: %v after %d requests", n, err, requests)
+		if (err == nil) != (n == 2) || errors.Is(err, tiers.ErrPrecondition) || errors.Is(err, tiers.ErrNotFound) || requests.Load() != n {
+			t.Fatalf("put %d: %v after %d requests", n, err, requests.Load())
 		}
 	}
 }
