@@ -31,7 +31,8 @@ func (b *hungBucket) Get(ctx context.Context, key string, at int64, to []byte) (
 // A search by time in records that only a bucket holds which hangs ends with a code that clients try again. However
 // often they do, they take nothing from who searches elsewhere.
 func TestSearchInAHungBucketEnds(t *testing.T) {
-	defer kafka.SetListOffsetsTimeout(kafka.SetListOffsetsTimeout(time.Second))
+	was := kafka.SetListOffsetsTimeout(time.Second)
+	t.Cleanup(func() { kafka.SetListOffsetsTimeout(was) }) // once the node is stopped
 	real, err := dirbucket.Open(t.TempDir(), dirbucket.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
