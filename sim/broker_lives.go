@@ -233,6 +233,9 @@ func (b *broker) spendBudget() {
 func (b *broker) pressure() {
 	w := b.w
 	w.disk.MemoryPressure(&w.dice)
+	if w.ghosts {
+		b.unproven()
+	}
 	b.damaged()
 }
 
@@ -276,15 +279,21 @@ func (b *broker) powerWhileDown() {
 	}
 	w.dice.Seed(w.rng.Next())
 	w.disk.PowerLoss(&w.dice, w.judged())
+	w.ghosts = false
 	w.res.Marks.add(MarkPower)
 	if w.Trace != nil {
 		w.say(TrackWorld, Lost, "power loss")
 	}
+	b.unproven()
+	b.damaged()
+}
+
+// unproven tells the checker that what the last leaders did not prove may be gone.
+func (b *broker) unproven() {
 	for i := range b.leaders {
 		x := &b.leaders[i]
 		b.check.Unproven(x.topic, x.part, x.proven)
 	}
-	b.damaged()
 }
 
 // retryLater lets the machine try again what failed, and opens what is poisoned, as the driver does every
