@@ -15,7 +15,7 @@ import (
 type shrinkCommand struct {
 	scheduleSource
 	Out   string `placeholder:"FILE" help:"Where the small schedule goes; default: shrunk-SEED.schedule, shrunk-FILE."`
-	Tries int    `default:"300000" placeholder:"N" help:"Schedules to try at most; one takes about as long as a seed."`
+	Tries int    `default:"150000" placeholder:"N" help:"Schedules to try at most; one takes about as long as a seed."`
 	JSON  bool   `name:"json" help:"Print JSON."`
 }
 
