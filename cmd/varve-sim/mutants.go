@@ -181,7 +181,7 @@ func (c *mutantsCommand) report(s *streams, rows []*mutantRow) error {
 // measureAll measures mutants, some at a time. Rows come as they are ready.
 func (c *mutantsCommand) measureAll(ctx context.Context, list []*mutants.Mutant, l lab) <-chan *mutantRow {
 	todo, rows := make(chan *mutants.Mutant, len(list)), make(chan *mutantRow)
-	for _, m := range list {
+	for _, m := range slices.Backward(list) { // the last ones, of the old logs, take longest
 		todo <- m
 	}
 	close(todo)
