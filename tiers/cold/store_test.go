@@ -3,7 +3,9 @@ package cold
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"varve/core"
@@ -104,5 +106,33 @@ func TestManifestWithALyingChecksum(t *testing.T) {
 	e := new(core.LoadManifest)
 	if err := s.Run(e); err != nil || string(e.Bytes) != "a text" || e.Tag != o.Tag {
 		t.Fatalf("%q, tag %q, error %v", e.Bytes, e.Tag, err)
+	}
+}
+
+// TestAPageOfOtherKeys: without a manifest one key of a segment among others says that there is a log; a page of others
+// says nothing.
+func TestAPageOfOtherKeys(t *testing.T) {
+	x := &core.Extent{Base: 0, Until: 5, Epoch: 1, Attempt: 1, Bytes: 10}
+	s, b := storeOn(t, x, make([]byte, 10))
+	look := func() (bool, error) {
+		var r core.Result
+		e := &core.LoadManifest{Look: true}
+		err := s.loadManifest(&r, e)
+		return e.Objects, err
+	}
+	put := func(n int) {
+		for i := range n {
+			if _, err := b.Put(context.Background(), fmt.Sprintf("%s%s!%04d", s.prefix, manifest.SegmentPrefix, i), nil, tiers.Condition{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(tiers.PageMax - 1)
+	if there, err := look(); !there || err != nil {
+		t.Errorf("%t, %v", there, err)
+	}
+	put(tiers.PageMax)
+	if there, err := look(); there || err == nil || !strings.Contains(err.Error(), "are no objects of a log") {
+		t.Errorf("a page of others: %t, %v", there, err)
 	}
 }
