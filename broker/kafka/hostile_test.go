@@ -154,6 +154,10 @@ func TestHostileBytes(t *testing.T) {
 	} else {
 		t.Logf("the heap rose by %d MiB", got>>20)
 	}
+	stop() // its requests count as well
+	for deadline := time.Now().Add(20 * time.Second); n.server.Stats().RequestBytes != 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
 	if s := n.server.Stats(); s.RequestBytes != 0 || s.Malformed == 0 {
 		t.Errorf("%+v", s)
 	}

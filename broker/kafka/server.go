@@ -173,8 +173,8 @@ func (s *Server) admit(nc net.Conn) {
 	full := len(s.conns) >= most
 	if full || s.closing {
 		s.mu.Unlock()
+		n := s.counts.turnedAway.Add(1) // before anyone sees that it is
 		_ = nc.Close()
-		n := s.counts.turnedAway.Add(1)
 		if !full {
 			return
 		}
