@@ -13,6 +13,20 @@ import (
 	"varve/tiers/dirbucket"
 )
 
+// exportedLog makes a log of 300 records that its bucket holds, too, and closes it.
+func exportedLog(t *testing.T, dir string, o Options) {
+	t.Helper()
+	l, err := Open(t.Context(), dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendValues(t, l, 0, 300)
+	if err := l.Export(t.Context(), 300); err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, l)
+}
+
 // TestNoNewLogOverObjects: where the bucket holds objects of the log and no manifest, nobody begins anew: a log with
 // an empty directory, and one that had no cold tier yet. Keys of something else are no objects.
 func TestNoNewLogOverObjects(t *testing.T) {
@@ -22,15 +36,7 @@ func TestNoNewLogOverObjects(t *testing.T) {
 	}
 	root := t.TempDir()
 	o := Options{Cold: db, ColdPrefix: coldPrefix, Create: true, MinFreeBytes: -1, SegmentBytes: 8 << 10, NoPreallocate: true}
-	l, err := Open(t.Context(), filepath.Join(root, "log"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	appendValues(t, l, 0, 300)
-	if err := l.Export(t.Context(), 300); err != nil {
-		t.Fatal(err)
-	}
-	closeLog(t, l)
+	exportedLog(t, filepath.Join(root, "log"), o)
 	if err := db.Delete(t.Context(), coldPrefix+"manifest.json"); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +63,8 @@ func TestNoNewLogOverObjects(t *testing.T) {
 	}
 	hot := o
 	hot.Cold, hot.ColdPrefix = nil, ""
-	if l, err = Open(t.Context(), fresh, hot); err != nil {
+	l, err := Open(t.Context(), fresh, hot)
+	if err != nil {
 		t.Fatal(err)
 	}
 	appendValues(t, l, 0, 10)
@@ -94,15 +101,7 @@ func TestManifestThatStaysAway(t *testing.T) {
 	}
 	b, dir := &counting{Bucket: db, n: map[string]int{}, got: map[string]int64{}}, filepath.Join(t.TempDir(), "log")
 	o := Options{Cold: b, ColdPrefix: coldPrefix, Create: true, MinFreeBytes: -1, SegmentBytes: 8 << 10, NoPreallocate: true}
-	l, err := Open(t.Context(), dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	appendValues(t, l, 0, 300)
-	if err := l.Export(t.Context(), 300); err != nil {
-		t.Fatal(err)
-	}
-	closeLog(t, l)
+	exportedLog(t, dir, o)
 	key, kept := coldPrefix+"manifest.json", make([]byte, 1<<20)
 	size, _, err := db.Get(t.Context(), key, 0, kept)
 	if err != nil {
@@ -112,7 +111,8 @@ func TestManifestThatStaysAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.take()
-	if l, err = Open(t.Context(), dir, o); err != nil {
+	l, err := Open(t.Context(), dir, o)
+	if err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * time.Second)
